@@ -5,8 +5,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use testkit::transition::Scene;
 use testkit::transition::torus::{Missing, Torus};
-use torus_sm::apply::transition::Step;
 use torus_sm::apply::transition::Steps;
+use torus_sm::apply::transition::TransitionStep;
 use torus_sm::fabric::SwitchId;
 use torus_sm::ids::Lid;
 use torus_sm::sim::generate::Shape;
@@ -43,7 +43,7 @@ fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
     });
 }
 
-fn lfts(steps: &&Step) -> bool {
+fn lfts(steps: &&TransitionStep) -> bool {
     steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
 }
 

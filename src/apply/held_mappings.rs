@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::SmpError;
-use crate::verify::held_mappings::{HeldMappings, PortPair};
+use crate::verify::held_mappings::{HeldMappings, MappedPorts};
 use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::SlToVl;
 use std::collections::HashMap;
@@ -23,14 +23,14 @@ pub async fn read_mappings(
     observation: &Observation,
     plan: &Plan,
     keys: &MKeys,
-    pairs: Vec<(NodeId, PortPair)>,
+    pairs: Vec<(NodeId, MappedPorts)>,
 ) -> HeldMappings {
     let nothing = Acknowledged::default();
     let delta = Delta::new(observation, plan, &nothing, keys);
     let mut held = HeldMappings::default();
     let mut unanswered: HashMap<NodeId, u32> = HashMap::new();
     let mut pairs = pairs.into_iter();
-    let mut batch: Tagged<(NodeId, PortPair)> = Tagged::new(client);
+    let mut batch: Tagged<(NodeId, MappedPorts)> = Tagged::new(client);
     loop {
         while batch.outstanding() < MAX_OUTSTANDING_GETS
             && let Some((node, pair)) = pairs.next()

@@ -26,4 +26,4 @@ pub mod transition;
 pub use acknowledged::Acknowledged;
 pub use program::control::{ApplyControl, Stop};
 pub use program::report::ApplyReport;
-pub use program::{ApplySettings, Devices, apply, apply_groups, apply_idle_ports};
+pub use program::{ApplySettings, PassDevices, apply, apply_groups, apply_idle_ports};

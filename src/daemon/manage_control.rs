@@ -7,7 +7,7 @@ use crate::daemon::process::recordings::Recordings;
 use crate::fabric::End;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
-use crate::manage::action::{Acceptance, Action, Control, RequestId};
+use crate::manage::action::{Acceptance, Control, OperatorAction, RequestId};
 use crate::manage::feed::Feed;
 use crate::publish::Subnet;
 use crate::wire::attr::SmState;
@@ -53,7 +53,7 @@ impl ManageControl {
     }
 
     /// Sends an action that only a master carries out.
-    fn send_to_master(&self, request: RequestId, action: Action) -> Result<(), String> {
+    fn send_to_master(&self, request: RequestId, action: OperatorAction) -> Result<(), String> {
         let state = self.feed.status.load().sm.state;
         if state != SmState::Master {
             return Err(format!("this SM is not master: its state is {state}"));
@@ -79,7 +79,7 @@ impl ManageControl {
                 }
             }
         }
-        self.send_to_master(request, Action::Quarantine(end.0, end.1))
+        self.send_to_master(request, OperatorAction::Quarantine(end.0, end.1))
     }
 
     /// Sends the request to release a link, if it is quarantined. `guid` is that of its node or
@@ -89,7 +89,7 @@ impl ManageControl {
         if quarantined(&subnet, end).is_none() {
             return Err(format!("no link at {guid}[{num}] is quarantined"));
         }
-        self.send_to_master(request, Action::Release(end.0, end.1))
+        self.send_to_master(request, OperatorAction::Release(end.0, end.1))
     }
 
     /// The published subnet, and an end of a link in it by the GUID of its node or port.
@@ -102,29 +102,31 @@ impl ManageControl {
 }
 
 impl Control for ManageControl {
-    fn start(&self, action: &Action) -> Result<RequestId, String> {
+    fn start(&self, action: &OperatorAction) -> Result<RequestId, String> {
         let request = RequestId(NEXT_REQUEST.fetch_add(1, Ordering::Relaxed));
         match *action {
-            Action::Perfmgr(ref command) => {
+            OperatorAction::Perfmgr(ref command) => {
                 self.send_to_perfmgr(PerfRequest { request, command: command.clone() })
             }
-            Action::Resweep
-            | Action::LightSweep
-            | Action::Reroute
-            | Action::Dump
-            | Action::Handover(_) => self.send_to_master(request, action.clone()),
-            Action::Sweeping(_) | Action::Priority(_) => {
+            OperatorAction::Resweep
+            | OperatorAction::LightSweep
+            | OperatorAction::Reroute
+            | OperatorAction::Dump
+            | OperatorAction::Handover(_) => self.send_to_master(request, action.clone()),
+            OperatorAction::Sweeping(_) | OperatorAction::Priority(_) => {
                 self.send(SmEvent::Operator(request, action.clone()))
             }
-            Action::Quarantine(guid, num) => self.quarantine(request, guid, num),
-            Action::Release(guid, num) => self.release(request, guid, num),
-            Action::WhatIf(guid, num) => {
+            OperatorAction::Quarantine(guid, num) => self.quarantine(request, guid, num),
+            OperatorAction::Release(guid, num) => self.release(request, guid, num),
+            OperatorAction::WhatIf(guid, num) => {
                 let (_, end) = self.end(guid, num)?;
-                self.send_to_master(request, Action::WhatIf(end.0, end.1))
+                self.send_to_master(request, OperatorAction::WhatIf(end.0, end.1))
             }
-            Action::Record => self.recordings.start("operator").map_err(|error| error.to_string()),
-            Action::Reload => self.send(SmEvent::Reload),
-            Action::LogLevel(flags) => {
+            OperatorAction::Record => {
+                self.recordings.start("operator").map_err(|error| error.to_string())
+            }
+            OperatorAction::Reload => self.send(SmEvent::Reload),
+            OperatorAction::LogLevel(flags) => {
                 let log = self.log.as_ref().ok_or("the log has no flags")?;
                 log.set_flags(flags);
                 info!("an operator sets the log flags to 0x{flags:02x}");
@@ -132,16 +134,16 @@ impl Control for ManageControl {
                 self.feed.events.action_ended(action.name(), request, Ok(text));
                 Ok(())
             }
-            Action::LogFlush(is_forced) => {
+            OperatorAction::LogFlush(is_forced) => {
                 self.log.as_ref().ok_or("the log has no buffer")?.set_force_flush(is_forced);
                 Ok(())
             }
-            Action::Accept(ref id) => {
+            OperatorAction::Accept(ref id) => {
                 let acceptance = Acceptance { incident: id.clone(), request };
                 let sent = self.feed.accepted.try_send(acceptance);
                 sent.map_err(|_| "too many requests are being carried out".to_owned())
             }
-            Action::Exit => {
+            OperatorAction::Exit => {
                 self.shutdown.send_replace(true);
                 Ok(())
             }

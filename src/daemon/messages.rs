@@ -10,7 +10,7 @@ use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
-use crate::manage::action::{Action, RequestId};
+use crate::manage::action::{OperatorAction, RequestId};
 use crate::manage::sa_query::SaQuery;
 use crate::observe::m_keys::MKeys;
 use crate::observe::traps::TrapEvent;
@@ -40,7 +40,7 @@ pub enum SmEvent {
     /// SIGHUP: reload the configuration and start a heavy sweep.
     Reload,
     /// A request of an operator. Links are named by the GUID of a node at their end.
-    Operator(RequestId, Action),
+    Operator(RequestId, OperatorAction),
     /// The port was closed, for this reason.
     PortClosed(String),
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// A request of an operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum OperatorAction {
     /// Run a heavy sweep.
     Resweep,
     /// Run a light sweep.
@@ -45,7 +45,7 @@ pub enum Action {
     Exit,
 }
 
-impl Action {
+impl OperatorAction {
     /// Last part of the path under `/v1/actions/`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ pub trait Control: Send + Sync {
     ///
     /// # Errors
     /// The reason why the action is not possible now.
-    fn start(&self, action: &Action) -> Result<RequestId, String>;
+    fn start(&self, action: &OperatorAction) -> Result<RequestId, String>;
 
     /// Writes an event, which is a JSON object, to a log in JSON.
     fn log_event(&self, json: &str);

@@ -14,11 +14,11 @@ pub struct Backoff<K> {
     /// Delay after the first failure that is not tolerated. It doubles with each further one.
     first: Duration,
     max: Duration,
-    entries: HashMap<K, Entry>,
+    entries: HashMap<K, BackoffEntry>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
+struct BackoffEntry {
     failures: u32,
     next_try: Instant,
 }
@@ -34,7 +34,7 @@ impl<K: Eq + Hash> Backoff<K> {
 
     /// Records a failure. Returns the delay before the next attempt.
     pub fn failed(&mut self, key: K, now: Instant) -> Duration {
-        let entry = self.entries.entry(key).or_insert(Entry { failures: 0, next_try: now });
+        let entry = self.entries.entry(key).or_insert(BackoffEntry { failures: 0, next_try: now });
         entry.failures = entry.failures.saturating_add(1);
         let doublings = entry.failures.checked_sub(self.tolerated + 1);
         let delay = doublings.map_or(Duration::ZERO, |doublings| {

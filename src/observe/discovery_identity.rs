@@ -6,7 +6,7 @@
 //! sweep follows, which uses no earlier route.
 
 use super::discovery_queries::DiscoveryQueries;
-use super::query::Query;
+use super::query::DiscoveryQuery;
 use crate::wire::attr::NodeInfo;
 
 impl DiscoveryQueries {
@@ -21,7 +21,7 @@ impl DiscoveryQueries {
 
     /// Queries the identity of a known node, over the known route.
     pub(super) fn query_identity(&mut self, node: usize) {
-        self.submit(Query::Identity { node });
+        self.submit(DiscoveryQuery::Identity { node });
     }
 
     /// Handles the NodeInfo at the end of the route to a known node.

@@ -2,7 +2,7 @@
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
-use super::query::Query;
+use super::query::DiscoveryQuery;
 use crate::fabric::{Port, PortId};
 use crate::ids::PortNum;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
@@ -21,7 +21,7 @@ impl DiscoveryQueries {
             }
         }
         for (node, port, block) in wanted {
-            self.submit(Query::Pkeys { node, port, block });
+            self.submit(DiscoveryQuery::Pkeys { node, port, block });
         }
     }
 

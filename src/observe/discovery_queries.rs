@@ -12,7 +12,7 @@ use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
 use super::evidence::Evidence;
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
-use super::query::{Query, QueryKey};
+use super::query::{DiscoveryQuery, QueryKey};
 use crate::fabric::DiscoveryFault;
 use crate::ids::{Guid, MKey, PortNum};
 use crate::transport::client::SmpClient;
@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A sweep in progress.
 pub(super) struct DiscoveryQueries {
-    batch: Tagged<Query>,
+    batch: Tagged<DiscoveryQuery>,
     /// GUID of the local port.
     local: Guid,
     pub(super) keys: DiscoveryKeys,
@@ -99,7 +99,7 @@ impl DiscoveryQueries {
         }
     }
 
-    fn handle(&mut self, event: TaggedEvent<Query>) {
+    fn handle(&mut self, event: TaggedEvent<DiscoveryQuery>) {
         match event {
             TaggedEvent::Result(query, Ok(reply)) => {
                 self.evidence.answered(query);
@@ -159,26 +159,26 @@ impl DiscoveryQueries {
         }
     }
 
-    fn repeat(&mut self, query: Query) {
+    fn repeat(&mut self, query: DiscoveryQuery) {
         match query {
-            Query::Node { from, .. } => self.query_node(from),
+            DiscoveryQuery::Node { from, .. } => self.query_node(from),
             other => self.submit(other),
         }
     }
 
     /// Handles a query that is unanswered while others are answered: the ports along its route are
     /// queried, and the query is sent once more, since the MAD may be lost by chance.
-    fn stalled(&mut self, query: Query) {
-        if let Query::Manager { node, port } = query {
+    fn stalled(&mut self, query: DiscoveryQuery) {
+        if let DiscoveryQuery::Manager { node, port } = query {
             return self.manager_stalled(node, port);
         }
         self.try_other_keys(query);
         let Some(node) = query.node().filter(|_| !self.is_last_pass) else { return };
-        if let Query::Node { from: Some((node, port)), .. } = query {
+        if let DiscoveryQuery::Node { from: Some((node, port)), .. } = query {
             self.probe(node, port);
         }
         self.probe_route(node);
-        if !matches!(query, Query::Node { .. }) {
+        if !matches!(query, DiscoveryQuery::Node { .. }) {
             let waiting = self.batch.cancel_queued(|other| other.node() == Some(node));
             waiting.into_iter().for_each(|other| self.evidence.put_off(other));
         }
@@ -192,7 +192,7 @@ impl DiscoveryQueries {
     /// Handles an unanswered query to an SM, a program that may hang: it tells nothing about the
     /// device or the route to it.
     fn manager_stalled(&mut self, node: usize, port: PortNum) {
-        let query = Query::Manager { node, port };
+        let query = DiscoveryQuery::Manager { node, port };
         let guid = self.state.port((node, port)).map(|port| port.guid);
         if self.evidence.stalled_first(query) {
             self.repeat(query);
@@ -214,7 +214,7 @@ impl DiscoveryQueries {
     /// Queries a port, once for each sweep.
     fn probe(&mut self, node: usize, port: PortNum) {
         if self.evidence.may_probe(node, port) {
-            self.submit(Query::Port { node, port });
+            self.submit(DiscoveryQuery::Port { node, port });
         }
     }
 
@@ -240,22 +240,24 @@ impl DiscoveryQueries {
         }
     }
 
-    pub(super) fn submit(&mut self, query: Query) {
+    pub(super) fn submit(&mut self, query: DiscoveryQuery) {
         let mut request = query.request(&self.state);
         request.m_key = self.key_of(query);
         self.batch.submit(query, request);
     }
 
     /// The M_Key of the port that answers a query.
-    fn key_of(&self, query: Query) -> MKey {
+    fn key_of(&self, query: DiscoveryQuery) -> MKey {
         match query {
-            Query::Node { m_key, .. } => m_key,
-            Query::Identity { node } | Query::Description { node } | Query::Switch { node } => {
+            DiscoveryQuery::Node { m_key, .. } => m_key,
+            DiscoveryQuery::Identity { node }
+            | DiscoveryQuery::Description { node }
+            | DiscoveryQuery::Switch { node } => {
                 self.keys.of(&self.state, (node, self.state.node(node).info.local_port()))
             }
-            Query::Port { node, port }
-            | Query::Pkeys { node, port, .. }
-            | Query::Manager { node, port } => self.keys.of(&self.state, (node, port)),
+            DiscoveryQuery::Port { node, port }
+            | DiscoveryQuery::Pkeys { node, port, .. }
+            | DiscoveryQuery::Manager { node, port } => self.keys.of(&self.state, (node, port)),
         }
     }
 
@@ -271,7 +273,7 @@ impl DiscoveryQueries {
         };
         let m_key = self.expected_key(from);
         match route {
-            Some(route) => self.submit(Query::Node { from, route, m_key }),
+            Some(route) => self.submit(DiscoveryQuery::Node { from, route, m_key }),
             None => {
                 let Some((node, _)) = from else { return };
                 let route = self.route(node);
@@ -285,13 +287,13 @@ impl DiscoveryQueries {
     /// Queries a switch, its identity and description and all its ports.
     pub(super) fn query_suspect(&mut self, node: usize) {
         self.query_identity(node);
-        self.submit(Query::Description { node });
+        self.submit(DiscoveryQuery::Description { node });
         self.query_switch(node);
     }
 
     /// Queries a switch and all its ports.
     pub(super) fn query_switch(&mut self, node: usize) {
-        self.submit(Query::Switch { node });
+        self.submit(DiscoveryQuery::Switch { node });
         self.query_ports(node);
     }
 
@@ -299,33 +301,35 @@ impl DiscoveryQueries {
     fn query_ports(&mut self, node: usize) {
         if self.read_switches.insert(node) {
             for port in (0..=self.state.node(node).num_ports()).map(PortNum) {
-                self.submit(Query::Port { node, port });
+                self.submit(DiscoveryQuery::Port { node, port });
             }
         }
     }
 
     /// Queries the PortInfo of one port.
     pub(super) fn query_port(&mut self, node: usize, port: PortNum) {
-        self.submit(Query::Port { node, port });
+        self.submit(DiscoveryQuery::Port { node, port });
     }
 
-    fn answered(&mut self, query: Query, reply: &SmpReply) {
-        if let Some(node) = query.node().filter(|_| !matches!(query, Query::Node { .. })) {
+    fn answered(&mut self, query: DiscoveryQuery, reply: &SmpReply) {
+        if let Some(node) = query.node().filter(|_| !matches!(query, DiscoveryQuery::Node { .. })) {
             self.state.unresponsive.remove(&node);
         }
         match query {
-            Query::Node { from, route, m_key } => {
+            DiscoveryQuery::Node { from, route, m_key } => {
                 let info = NodeInfo::read(&reply.data);
                 if m_key != self.expected_key(from) {
                     self.keys.accepted(info.port_guid(), m_key);
                 }
                 self.met(from, route, info);
             }
-            Query::Identity { node } => self.identified(node, &NodeInfo::read(&reply.data)),
-            Query::Description { node } => {
+            DiscoveryQuery::Identity { node } => {
+                self.identified(node, &NodeInfo::read(&reply.data))
+            }
+            DiscoveryQuery::Description { node } => {
                 self.state.node_mut(node).description = NodeDescription(reply.data);
             }
-            Query::Switch { node } => {
+            DiscoveryQuery::Switch { node } => {
                 let info = SwitchInfo::read(&reply.data);
                 let switch = self.state.node_mut(node);
                 switch.switch_info = info;
@@ -336,11 +340,11 @@ impl DiscoveryQueries {
                     self.query_ports(node);
                 }
             }
-            Query::Port { node, port } => self.port_answered(node, port, &reply.data),
-            Query::Pkeys { node, port, block } => {
+            DiscoveryQuery::Port { node, port } => self.port_answered(node, port, &reply.data),
+            DiscoveryQuery::Pkeys { node, port, block } => {
                 self.pkeys_answered((node, port), block, PkeyBlock::read(&reply.data));
             }
-            Query::Manager { node, port } => {
+            DiscoveryQuery::Manager { node, port } => {
                 self.managers.push(((node, port), SmInfo::read(&reply.data)));
             }
         }
@@ -377,7 +381,7 @@ impl DiscoveryQueries {
         }
         let is_switch = info.kind() == NodeKind::Switch;
         if let NodeMatch::NewNode(_) = met {
-            self.submit(Query::Description { node });
+            self.submit(DiscoveryQuery::Description { node });
             if is_switch {
                 self.query_switch(node);
             }
@@ -421,7 +425,7 @@ impl DiscoveryQueries {
         let asked_with = self.keys.of(&self.state, here);
         let Some(slot) = self.state.port_mut(here) else { return };
         if (!is_switch || port == PortNum::ZERO) && self.keys.shown(slot.guid, &info, asked_with) {
-            self.submit(Query::Port { node, port });
+            self.submit(DiscoveryQuery::Port { node, port });
             return;
         }
         let was_up = slot.info().is_some_and(|last| last.port_state() >= PortState::Armed);
@@ -437,7 +441,7 @@ impl DiscoveryQueries {
         let is_local = self.state.local == Some(here);
         let runs_manager = info.has(CapMask::IS_SM) && (!is_switch || port == PortNum::ZERO);
         if runs_manager && !is_local {
-            self.submit(Query::Manager { node, port });
+            self.submit(DiscoveryQuery::Manager { node, port });
         }
         let has_trained_link = DiscoveryState::has_trained_link(&info) && port != PortNum::ZERO;
         let peer = self.state.peer(here);
@@ -458,8 +462,8 @@ impl DiscoveryQueries {
         }
     }
 
-    fn unanswered(&mut self, query: Query, error: SmpError) {
-        if let Query::Node { from, .. } = query
+    fn unanswered(&mut self, query: DiscoveryQuery, error: SmpError) {
+        if let DiscoveryQuery::Node { from, .. } = query
             && self.is_met(from)
         {
             // Another key was accepted meanwhile.
@@ -471,10 +475,10 @@ impl DiscoveryQueries {
     }
 
     /// Asks the device at the end of a route with other M_Keys, once.
-    fn try_other_keys(&mut self, query: Query) {
-        let Query::Node { from, route, m_key } = query else { return };
+    fn try_other_keys(&mut self, query: DiscoveryQuery) {
+        let DiscoveryQuery::Node { from, route, m_key } = query else { return };
         for m_key in self.keys.instead_of(m_key, query.key()) {
-            self.submit(Query::Node { from, route, m_key });
+            self.submit(DiscoveryQuery::Node { from, route, m_key });
         }
     }
 

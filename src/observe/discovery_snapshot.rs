@@ -205,7 +205,7 @@ mod tests {
 
     /// What a device, or an operator, changes.
     #[derive(Clone, Debug)]
-    enum Change {
+    enum DeviceChange {
         Lid(Index, u16),
         Unplug(Index),
         Move(Index, Index),
@@ -213,27 +213,27 @@ mod tests {
         Forget(Index),
     }
 
-    fn change() -> impl Strategy<Value = Change> {
+    fn change() -> impl Strategy<Value = DeviceChange> {
         let port = any::<Index>;
         prop_oneof![
-            (port(), 1..100_u16).prop_map(|(port, lid)| Change::Lid(port, lid)),
-            port().prop_map(Change::Unplug),
-            (port(), port()).prop_map(|(from, to)| Change::Move(from, to)),
-            port().prop_map(Change::ReadPkeys),
-            port().prop_map(Change::Forget),
+            (port(), 1..100_u16).prop_map(|(port, lid)| DeviceChange::Lid(port, lid)),
+            port().prop_map(DeviceChange::Unplug),
+            (port(), port()).prop_map(|(from, to)| DeviceChange::Move(from, to)),
+            port().prop_map(DeviceChange::ReadPkeys),
+            port().prop_map(DeviceChange::Forget),
         ]
     }
 
-    fn make(state: &mut DiscoveryState, fabric: &Fabric, change: &Change) {
+    fn make(state: &mut DiscoveryState, fabric: &Fabric, change: &DeviceChange) {
         match change {
-            Change::Lid(port, lid) => {
+            DeviceChange::Lid(port, lid) => {
                 let (node, num) = end(fabric, port);
                 if let Some(port) = state.port_mut((node, num)) {
                     port.change_info(|info| info.set_lid(Lid(*lid)));
                 }
             }
-            Change::Unplug(port) => drop(state.disconnect(end(fabric, port))),
-            Change::Move(from, to) => {
+            DeviceChange::Unplug(port) => drop(state.disconnect(end(fabric, port))),
+            DeviceChange::Move(from, to) => {
                 if let Some(other) = state.disconnect(end(fabric, from)) {
                     let to = end(fabric, to);
                     if state.peer(to).is_none() && to.1 != PortNum::ZERO && to.0 != other.0 {
@@ -241,12 +241,12 @@ mod tests {
                     }
                 }
             }
-            Change::ReadPkeys(port) => {
+            DeviceChange::ReadPkeys(port) => {
                 let (node, num) = end(fabric, port);
                 let slot = state.slot((node, num)).expect("a port");
                 state.read_pkeys.insert(slot, vec![PkeyBlock::default(); 5]);
             }
-            Change::Forget(port) => {
+            DeviceChange::Forget(port) => {
                 let (node, num) = end(fabric, port);
                 let slot = state.port_mut((node, num)).expect("a port");
                 slot.set_info(None);
@@ -327,7 +327,7 @@ mod tests {
                 prop_assert_eq!(contents(&renewed), contents(&assembled));
             } else {
                 let has_same_ports = assembled.0.ports().len() == fabric.ports().len();
-                let forgot = |change| matches!(change, &Change::Forget(_));
+                let forgot = |change| matches!(change, &DeviceChange::Forget(_));
                 prop_assert!(!has_same_ports || changes.iter().any(forgot));
             }
         }

@@ -11,7 +11,7 @@
 //! * A query for SMInfo goes to a program, which may hang while its port answers all other queries.
 //!   It was sent twice when it stalled, and is not repeated later unless it was cut short.
 
-use super::query::{Query, QueryKey};
+use super::query::{DiscoveryQuery, QueryKey};
 use crate::ids::PortNum;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -21,7 +21,7 @@ pub(super) struct Evidence {
     probed: HashSet<(usize, PortNum)>,
     doubtful: HashSet<usize>,
     silent: HashSet<usize>,
-    unanswered: BTreeMap<QueryKey, Query>,
+    unanswered: BTreeMap<QueryKey, DiscoveryQuery>,
     repeated: HashSet<QueryKey>,
     /// Queries that were cancelled before their timeout.
     cut_short: HashSet<QueryKey>,
@@ -34,13 +34,13 @@ impl Evidence {
     }
 
     /// Records an answer.
-    pub(super) fn answered(&mut self, query: Query) {
+    pub(super) fn answered(&mut self, query: DiscoveryQuery) {
         if !self.unanswered.is_empty() {
             self.unanswered.remove(&query.key());
         }
         if let Some(node) = query.node()
             && !self.doubtful.is_empty()
-            && !matches!(query, Query::Node { .. })
+            && !matches!(query, DiscoveryQuery::Node { .. })
         {
             self.silent.remove(&node);
             self.doubtful.remove(&node);
@@ -48,19 +48,19 @@ impl Evidence {
     }
 
     /// Records a stalled query. Returns true the first time.
-    pub(super) fn stalled_first(&mut self, query: Query) -> bool {
+    pub(super) fn stalled_first(&mut self, query: DiscoveryQuery) -> bool {
         let is_first = self.unanswered.insert(query.key(), query).is_none();
-        if is_first && matches!(query, Query::Manager { .. }) {
+        if is_first && matches!(query, DiscoveryQuery::Manager { .. }) {
             self.repeated.insert(query.key());
         }
         is_first
     }
 
     /// Records that a query stalled a second time. Returns true if its device is newly silent.
-    pub(super) fn stalled_again(&mut self, query: Query) -> bool {
+    pub(super) fn stalled_again(&mut self, query: DiscoveryQuery) -> bool {
         let Some(node) = query.node() else { return false };
         // The far end of a cable does not answer NodeInfo; the near end may be sound.
-        if matches!(query, Query::Node { .. }) {
+        if matches!(query, DiscoveryQuery::Node { .. }) {
             return false;
         }
         self.silent.insert(node);
@@ -68,18 +68,18 @@ impl Evidence {
     }
 
     /// Records a query that failed.
-    pub(super) fn failed(&mut self, query: Query) {
+    pub(super) fn failed(&mut self, query: DiscoveryQuery) {
         self.unanswered.insert(query.key(), query);
     }
 
     /// Records a query that was cancelled before its timeout.
-    pub(super) fn put_off(&mut self, query: Query) {
+    pub(super) fn put_off(&mut self, query: DiscoveryQuery) {
         self.unanswered.insert(query.key(), query);
         self.cut_short.insert(query.key());
     }
 
     /// Forgets a query that needs no answer any more.
-    pub(super) fn drop(&mut self, query: Query) {
+    pub(super) fn drop(&mut self, query: DiscoveryQuery) {
         self.unanswered.remove(&query.key());
     }
 
@@ -94,12 +94,12 @@ impl Evidence {
     }
 
     /// True if the device of a query, apart from the far end of a cable, is silent.
-    pub(super) fn is_silent(&self, query: Query) -> bool {
+    pub(super) fn is_silent(&self, query: DiscoveryQuery) -> bool {
         query.node().is_some_and(|node| self.silent.contains(&node))
     }
 
     /// The queries that stalled, failed or were put off and have no answer.
-    pub(super) fn unanswered(&self) -> Vec<Query> {
+    pub(super) fn unanswered(&self) -> Vec<DiscoveryQuery> {
         self.unanswered.values().copied().collect()
     }
 
@@ -110,7 +110,7 @@ impl Evidence {
 
     /// True for the first request to repeat a query, and for each one after it was cut short,
     /// unless its device is silent.
-    pub(super) fn may_repeat(&mut self, query: Query) -> bool {
+    pub(super) fn may_repeat(&mut self, query: DiscoveryQuery) -> bool {
         let key = query.key();
         let is_silent = self.is_silent(query);
         let was_cut_short = self.cut_short.remove(&key);

@@ -24,7 +24,7 @@ use std::fmt;
 
 /// The result of a light sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Findings {
+pub struct LightFindings {
     /// Switches with PortStateChange set.
     pub changed: Vec<Guid>,
     /// Switches that no longer answer.
@@ -38,7 +38,7 @@ pub struct Findings {
     pub local_link_changed: bool,
 }
 
-impl fmt::Display for Findings {
+impl fmt::Display for LightFindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let switches =
             |guids: &[Guid]| guids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -61,7 +61,7 @@ impl fmt::Display for Findings {
     }
 }
 
-impl Findings {
+impl LightFindings {
     /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         let Self { changed, lost, recovered, unresponsive: _, local_link_changed } = self;
@@ -71,7 +71,7 @@ impl Findings {
 
 /// A query of the sweep.
 #[derive(Clone, Copy)]
-enum Query {
+enum LightQuery {
     Switch(Guid),
     Failed(DirectedRoute),
     /// NodeInfo of an unresponsive device.
@@ -98,20 +98,22 @@ pub async fn sweep(
     keys: &MKeys,
     fabric: &Fabric,
     focus: LightFocus<'_>,
-) -> Findings {
+) -> LightFindings {
     let mut batch = Tagged::new(client);
     let due = queries(fabric, keys).filter(|(query, _)| match query {
-        Query::Unresponsive(guid) => !focus.waiting.contains(guid),
+        LightQuery::Unresponsive(guid) => !focus.waiting.contains(guid),
         _ => true,
     });
     for (query, route) in due.chain(cleared_ports(fabric, focus.cleared)) {
         let attr_id = match query {
-            Query::Switch(_) => AttrId::SWITCH_INFO,
-            Query::Failed(_) | Query::Unresponsive(_) => AttrId::NODE_INFO,
-            Query::EndPort(_) | Query::Hidden(_) | Query::Cleared(_) => AttrId::PORT_INFO,
+            LightQuery::Switch(_) => AttrId::SWITCH_INFO,
+            LightQuery::Failed(_) | LightQuery::Unresponsive(_) => AttrId::NODE_INFO,
+            LightQuery::EndPort(_) | LightQuery::Hidden(_) | LightQuery::Cleared(_) => {
+                AttrId::PORT_INFO
+            }
         };
         let modifier = match query {
-            Query::EndPort(port) | Query::Hidden(port) | Query::Cleared(port) => {
+            LightQuery::EndPort(port) | LightQuery::Hidden(port) | LightQuery::Cleared(port) => {
                 fabric.port(port).num.0.into()
             }
             _ => 0,
@@ -119,7 +121,7 @@ pub async fn sweep(
         let request = SmpRequest::get(SmpRoute::Directed(route), attr_id, modifier);
         batch.submit(query, request.with_m_key(keys.at_end(fabric, &route)));
     }
-    let mut findings = Findings::default();
+    let mut findings = LightFindings::default();
     while let Some((query, answer)) = batch.next().await {
         match answer {
             Ok(reply) => findings.answered(fabric, keys, query, &reply),
@@ -132,34 +134,36 @@ pub async fn sweep(
     findings
 }
 
-impl Findings {
-    fn answered(&mut self, fabric: &Fabric, keys: &MKeys, query: Query, reply: &SmpReply) {
+impl LightFindings {
+    fn answered(&mut self, fabric: &Fabric, keys: &MKeys, query: LightQuery, reply: &SmpReply) {
         match query {
-            Query::Switch(guid) if SwitchInfo::read(&reply.data).port_state_change() => {
+            LightQuery::Switch(guid) if SwitchInfo::read(&reply.data).port_state_change() => {
                 self.changed.push(guid);
             }
-            Query::Switch(_) => {}
-            Query::Failed(route) if node_info_problem(&NodeInfo::read(&reply.data)).is_none() => {
+            LightQuery::Switch(_) => {}
+            LightQuery::Failed(route)
+                if node_info_problem(&NodeInfo::read(&reply.data)).is_none() =>
+            {
                 self.recovered.push(route);
             }
-            Query::Failed(_) => {}
-            Query::Unresponsive(guid) => {
+            LightQuery::Failed(_) => {}
+            LightQuery::Unresponsive(guid) => {
                 let node = fabric.node_by_guid(guid);
                 self.recovered.extend(node.map(|node| fabric.node(node).route));
             }
-            Query::Hidden(port) => {
+            LightQuery::Hidden(port) => {
                 if !keys.is_hidden(&PortInfo::read(&reply.data)) {
                     self.recovered.push(fabric.route_to(port));
                 }
             }
-            Query::Cleared(port) => {
+            LightQuery::Cleared(port) => {
                 let last = fabric.port(port).info();
                 let now = PortInfo::read(&reply.data);
                 if last.is_some_and(|last| phase(&last) != phase(&now)) {
                     self.changed.push(fabric.node_of(port).guid());
                 }
             }
-            Query::EndPort(port) => {
+            LightQuery::EndPort(port) => {
                 let last = fabric.port(port).info();
                 let now = PortInfo::read(&reply.data);
                 let is_same = last.is_some_and(|last| {
@@ -177,12 +181,12 @@ impl Findings {
         }
     }
 
-    fn unanswered(&mut self, query: Query) {
+    fn unanswered(&mut self, query: LightQuery) {
         match query {
-            Query::Switch(guid) => self.lost.push(guid),
-            Query::Unresponsive(guid) => self.unresponsive.push(guid),
-            Query::Failed(_) | Query::Hidden(_) | Query::Cleared(_) => {}
-            Query::EndPort(_) => self.local_link_changed = true,
+            LightQuery::Switch(guid) => self.lost.push(guid),
+            LightQuery::Unresponsive(guid) => self.unresponsive.push(guid),
+            LightQuery::Failed(_) | LightQuery::Hidden(_) | LightQuery::Cleared(_) => {}
+            LightQuery::EndPort(_) => self.local_link_changed = true,
         }
     }
 }
@@ -190,23 +194,23 @@ impl Findings {
 fn queries<'a>(
     fabric: &'a Fabric,
     keys: &'a MKeys,
-) -> impl Iterator<Item = (Query, DirectedRoute)> + 'a {
+) -> impl Iterator<Item = (LightQuery, DirectedRoute)> + 'a {
     let unresponsive: HashSet<NodeId> = fabric.unresponsive().collect();
     let silent = fabric.unresponsive().map(|node| fabric.node(node));
-    let silent = silent.map(|node| (Query::Unresponsive(node.guid()), node.route));
+    let silent = silent.map(|node| (LightQuery::Unresponsive(node.guid()), node.route));
     let switches = fabric.switches().iter().filter(move |node| !unresponsive.contains(node));
     let switches = switches.map(|&node| fabric.node(node));
-    let switches = switches.map(|node| (Query::Switch(node.guid()), node.route));
+    let switches = switches.map(|node| (LightQuery::Switch(node.guid()), node.route));
     let failed = fabric.faults().iter().filter_map(|fault| failed_route(fabric, fault));
     let local = fabric.local();
     let peer = fabric.port(local).peer.filter(|&peer| !fabric.node_of(peer).is_switch());
     let end_ports = [Some(local), peer].into_iter().flatten();
-    let end_ports = end_ports.map(|port| (Query::EndPort(port), fabric.route_to(port)));
-    let failed = failed.map(|route| (Query::Failed(route), route));
+    let end_ports = end_ports.map(|port| (LightQuery::EndPort(port), fabric.route_to(port)));
+    let failed = failed.map(|route| (LightQuery::Failed(route), route));
     let hidden = fabric
         .end_ports()
         .filter(|&port| fabric.port(port).info().is_some_and(|info| keys.is_hidden(&info)));
-    let hidden = hidden.map(|port| (Query::Hidden(port), fabric.route_to(port)));
+    let hidden = hidden.map(|port| (LightQuery::Hidden(port), fabric.route_to(port)));
     switches.chain(silent).chain(failed).chain(end_ports).chain(hidden)
 }
 
@@ -214,13 +218,13 @@ fn queries<'a>(
 fn cleared_ports<'a>(
     fabric: &'a Fabric,
     switches: &'a [Guid],
-) -> impl Iterator<Item = (Query, DirectedRoute)> + 'a {
+) -> impl Iterator<Item = (LightQuery, DirectedRoute)> + 'a {
     let nodes = switches.iter().filter_map(|&guid| fabric.node_by_guid(guid));
     nodes.flat_map(move |node| {
         let route = fabric.node(node).route;
         let ports = (1..=fabric.node(node).num_ports()).map(PortNum);
         let ports = ports.filter_map(move |num| fabric.port_of(node, num));
-        ports.map(move |port| (Query::Cleared(port), route))
+        ports.map(move |port| (LightQuery::Cleared(port), route))
     })
 }
 

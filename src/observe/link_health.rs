@@ -33,7 +33,7 @@ const MEMORY: Duration = Duration::from_secs(600);
 pub type Cable = [End; 2];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Record {
+struct HealthRecord {
     /// The cable joins two switches.
     joins_switches: bool,
     downs: VecDeque<Instant>,
@@ -45,7 +45,7 @@ struct Record {
     ended: Option<Instant>,
 }
 
-impl Record {
+impl HealthRecord {
     fn new(joins_switches: bool) -> Self {
         Self { joins_switches, downs: VecDeque::new(), quarantines: 0, until: None, ended: None }
     }
@@ -95,7 +95,7 @@ struct Unhealthy {
 /// The health of the links.
 #[derive(Clone, Debug, Default)]
 pub struct LinkHealth {
-    records: BTreeMap<Cable, Record>,
+    records: BTreeMap<Cable, HealthRecord>,
     unhealthy: BTreeMap<End, Unhealthy>,
     /// Links that operators quarantined.
     held: BTreeSet<Cable>,
@@ -112,7 +112,8 @@ impl LinkHealth {
             let Some(cable) = cable_of(old, port) else { continue };
             let joins_switches =
                 is_switch(old, port) && old.port(port).peer.is_some_and(|id| is_switch(old, id));
-            let record = self.records.entry(cable).or_insert_with(|| Record::new(joins_switches));
+            let record =
+                self.records.entry(cable).or_insert_with(|| HealthRecord::new(joins_switches));
             record.went_down(now);
         }
         for (cable, record) in &mut self.records {
@@ -246,7 +247,7 @@ impl LinkHealth {
     }
 }
 
-fn is_host_link(records: &BTreeMap<[(Guid, PortNum); 2], Record>, cable: &Cable) -> bool {
+fn is_host_link(records: &BTreeMap<[(Guid, PortNum); 2], HealthRecord>, cable: &Cable) -> bool {
     records.get(cable).is_some_and(|link| !link.joins_switches)
 }
 
@@ -309,24 +310,24 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Goes down and up again `times` times, every second. Returns the times of the quarantines.
-    fn flap(record: &mut Record, start: Instant, times: u64) -> Vec<u64> {
+    fn flap(record: &mut HealthRecord, start: Instant, times: u64) -> Vec<u64> {
         (0..times).filter(|&at| record.went_down(start + SECOND * at as u32)).collect()
     }
 
     #[test]
     fn a_link_that_goes_down_five_times_in_a_minute_is_quarantined() {
-        let mut record = Record::new(true);
+        let mut record = HealthRecord::new(true);
         let start = Instant::now();
         assert_eq!(flap(&mut record, start, 10), [4]);
         // Each further change prolongs the quarantine and begins no other.
         assert_eq!(record.until, Some(start + 9 * SECOND + MIN_CALM));
-        let mut slow = Record::new(true);
+        let mut slow = HealthRecord::new(true);
         assert!((0..20).all(|at| !slow.went_down(start + 16 * SECOND * at)));
     }
 
     #[test]
     fn repeated_quarantines_last_longer() {
-        let mut record = Record::new(true);
+        let mut record = HealthRecord::new(true);
         let mut now = Instant::now();
         let mut calms = Vec::new();
         for _ in 0..9 {
@@ -347,7 +348,7 @@ mod tests {
         let start = Instant::now();
         let cable: Cable = [(Guid(1), PortNum(1)), (Guid(2), PortNum(3))];
         let mut health = LinkHealth::default();
-        let mut record = Record::new(true);
+        let mut record = HealthRecord::new(true);
         assert_eq!(flap(&mut record, start, 5), [4]);
         health.records.insert(cable, record);
         assert!(health.errors(start, cable[0], cable));

@@ -8,7 +8,7 @@ use crate::wire::smp::{DirectedRoute, SmpRoute};
 
 /// A query in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Query {
+pub(super) enum DiscoveryQuery {
     /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None`
     /// stands for the local node.
     Node {
@@ -42,7 +42,7 @@ pub(super) enum Query {
     },
 }
 
-impl Query {
+impl DiscoveryQuery {
     /// The last known node on the route of the query; `None` for the query to the local node.
     pub(super) fn node(self) -> Option<usize> {
         match self {

@@ -1,7 +1,7 @@
 //! The fault of the snapshot that a failed query causes.
 
 use super::discovery_state::DiscoveryState;
-use super::query::Query;
+use super::query::DiscoveryQuery;
 use crate::fabric::DiscoveryFault;
 use crate::ids::PortNum;
 use crate::transport::transactions::SmpError;
@@ -10,22 +10,22 @@ use crate::transport::transactions::SmpError;
 /// which there is no snapshot.
 pub(super) fn fault_of(
     state: &DiscoveryState,
-    query: Query,
+    query: DiscoveryQuery,
     error: &SmpError,
 ) -> Option<DiscoveryFault> {
     let (attribute, node, port) = match query {
-        Query::Node { from: None, .. } => return None,
-        Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
-        Query::Identity { node } => ("NodeInfo", node, PortNum::ZERO),
-        Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
-        Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
-        Query::Port { node, port } => ("PortInfo", node, port),
-        Query::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
-        Query::Manager { node, port } => ("SMInfo", node, port),
+        DiscoveryQuery::Node { from: None, .. } => return None,
+        DiscoveryQuery::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
+        DiscoveryQuery::Identity { node } => ("NodeInfo", node, PortNum::ZERO),
+        DiscoveryQuery::Description { node } => ("NodeDescription", node, PortNum::ZERO),
+        DiscoveryQuery::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
+        DiscoveryQuery::Port { node, port } => ("PortInfo", node, port),
+        DiscoveryQuery::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
+        DiscoveryQuery::Manager { node, port } => ("SMInfo", node, port),
     };
     let name = name(state, node, port);
     let (route, what) = match query {
-        Query::Node { route, .. } => (route, format!("the node at the far end of {name}")),
+        DiscoveryQuery::Node { route, .. } => (route, format!("the node at the far end of {name}")),
         _ => (state.port_route(node, port), name),
     };
     Some(match error {

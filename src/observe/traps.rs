@@ -136,7 +136,7 @@ impl TrapEvent {
 }
 
 #[derive(Debug)]
-struct Source {
+struct TrapSource {
     period_start: Instant,
     passed: u32,
     last_tid: u64,
@@ -145,7 +145,7 @@ struct Source {
     count: u32,
 }
 
-impl Source {
+impl TrapSource {
     /// Counts a trap of this source.
     fn count(&mut self, now: Instant) -> u32 {
         let quiet_time =
@@ -180,7 +180,7 @@ pub enum TrapVerdict {
 /// The filter, with a state for each issuer and kind.
 #[derive(Debug, Default)]
 pub struct TrapFilter {
-    sources: HashMap<(Lid, u16, Lid, PortNum), Source>,
+    sources: HashMap<(Lid, u16, Lid, PortNum), TrapSource>,
 }
 
 impl TrapFilter {
@@ -192,7 +192,8 @@ impl TrapFilter {
         }
         let period_start = now;
         let last = now;
-        let fresh = Source { period_start, passed: 0, last_tid: !tid, held: None, last, count: 0 };
+        let fresh =
+            TrapSource { period_start, passed: 0, last_tid: !tid, held: None, last, count: 0 };
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
         let pause = now.duration_since(source.last);

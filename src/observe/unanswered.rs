@@ -1,7 +1,7 @@
 //! Queries without an answer: the last attempt, and the conclusions of a sweep.
 
 use super::discovery_queries::DiscoveryQueries;
-use super::query::Query;
+use super::query::DiscoveryQuery;
 use super::query_fault::fault_of;
 use crate::fabric::DiscoveryFault;
 use crate::transport::transactions::SmpError;
@@ -21,7 +21,8 @@ impl DiscoveryQueries {
     pub(super) fn record_faults(&mut self) {
         let mut silent = HashSet::new();
         for query in self.evidence.unanswered() {
-            let is_silent = self.evidence.is_silent(query) && !matches!(query, Query::Node { .. });
+            let is_silent =
+                self.evidence.is_silent(query) && !matches!(query, DiscoveryQuery::Node { .. });
             if !is_silent || silent.insert(query.node()) {
                 let error = self.failures.get(&query.key()).cloned();
                 let error = error.unwrap_or(SmpError::Unanswered);

@@ -16,7 +16,7 @@
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::{DiscoveryState, same_device};
-use super::query::Query;
+use super::query::DiscoveryQuery;
 use crate::fabric::{Fabric, Node, NodeId, Port, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyTable;
@@ -71,7 +71,7 @@ impl DiscoveryQueries {
         }
         Retention::new(&mut self.state, known).run(&unanswered);
         for query in unanswered {
-            if let Query::Node { from: Some(from), .. } = query
+            if let DiscoveryQuery::Node { from: Some(from), .. } = query
                 && let Some((peer, _)) = self.state.peer(from)
                 && self.state.unresponsive.contains(&peer)
             {
@@ -97,7 +97,7 @@ impl<'a> Retention<'a> {
         Self { state, last, known, presence }
     }
 
-    fn run(mut self, unanswered: &[Query]) {
+    fn run(mut self, unanswered: &[DiscoveryQuery]) {
         self.examine_neighbours();
         self.follow_neighbours();
         // The evidence is what the ports answered, so that it comes before the replaced answers.
@@ -193,14 +193,14 @@ impl<'a> Retention<'a> {
     }
 
     /// Takes answers that are missing from devices that gave others from the last snapshot.
-    fn replace_missing_answers(&mut self, unanswered: &[Query]) {
+    fn replace_missing_answers(&mut self, unanswered: &[DiscoveryQuery]) {
         for id in self.last.node_ids() {
             if let Presence::Answered(node) = self.presence[id.index()] {
                 self.replace_answers_of(id, node);
             }
         }
         for &query in unanswered {
-            let Query::Pkeys { node, port, block } = query else { continue };
+            let DiscoveryQuery::Pkeys { node, port, block } = query else { continue };
             let guid = self.state.node(node).guid();
             let slot = self.last.port_by_end((guid, port));
             let table = slot.and_then(|slot| self.known.pkeys.get(slot.index()));

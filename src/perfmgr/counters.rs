@@ -1,6 +1,6 @@
 //! Readings of a port's counters.
 
-use crate::wire::perf::{Counter, GROUPS, Group, PerfCap, PerfData};
+use crate::wire::perf::{Counter, CounterAttribute, GROUPS, PerfCap, PerfData};
 
 /// Number of error counters, PortXmitWait included.
 pub const ERRORS: usize = 13;
@@ -79,7 +79,7 @@ impl PerfCapabilities {
     }
 }
 
-fn group(index: usize) -> &'static Group {
+fn group(index: usize) -> &'static CounterAttribute {
     &GROUPS[index]
 }
 

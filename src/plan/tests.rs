@@ -96,14 +96,14 @@ fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {
 }
 
 /// An engine without routes that leaves SLs, VLs and trees to the defaults.
-struct NoRoutes;
-impl RoutingPolicy for NoRoutes {
+struct DefaultRoutes;
+impl RoutingPolicy for DefaultRoutes {
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
 }
 
-impl Engine for NoRoutes {
+impl Engine for DefaultRoutes {
     fn name(&self) -> &'static str {
         "silent"
     }
@@ -114,7 +114,7 @@ impl Engine for NoRoutes {
         Ok(Routing {
             engine: self.name(),
             lfts,
-            policy: Arc::new(NoRoutes),
+            policy: Arc::new(DefaultRoutes),
             notes: Vec::new(),
             routing_errors: Vec::new(),
         })
@@ -134,7 +134,7 @@ pub(crate) fn with_input<T>(
     work: impl FnOnce(&PlanInput<'_>) -> T,
 ) -> T {
     let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
-    let registry = EngineRegistry::default().with(Arc::new(NoRoutes));
+    let registry = EngineRegistry::default().with(Arc::new(DefaultRoutes));
     let input = PlanInput {
         fabric,
         options,

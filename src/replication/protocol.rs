@@ -6,7 +6,7 @@
 //! and instances of different versions exchange nothing but their greetings.
 
 use crate::replication::comparison::Description;
-use crate::sa::registry::replica::{Page, Position};
+use crate::sa::registry::replica::{Page, ReplicaPosition};
 use serde::{Deserialize, Serialize};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -25,7 +25,7 @@ pub enum ReplicationMessage {
     /// Asks a master for its state.
     Follow {
         /// How far the sender has its registry already.
-        since: Option<Position>,
+        since: Option<ReplicaPosition>,
     },
     /// Asks for no more.
     Unfollow,
@@ -119,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn messages_arrive_as_they_were_sent() {
         let mut bytes = Vec::new();
-        let since = Some(Position { stream: u64::MAX, number: 5 });
+        let since = Some(ReplicaPosition { stream: u64::MAX, number: 5 });
         send(&mut bytes, &ReplicationMessage::Follow { since }).await.expect("it fits");
         let Ok(ReplicationMessage::Follow { since: arrived }) = received(&bytes).await else {
             panic!("another message")

@@ -6,7 +6,7 @@ use super::network::Stream;
 use super::protocol::{self, Files, Hello, ReplicationMessage, VERSION};
 use crate::ids::Guid;
 use crate::replication::status::{PeerStatus, StateTransfer, TransferDirection};
-use crate::sa::registry::replica::{Page, Position, ReplicaRequest};
+use crate::sa::registry::replica::{Page, ReplicaPosition, ReplicaRequest};
 use crate::wire::attr::SmState;
 use std::io;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub enum SessionError {
 
 /// A session as master whose peer follows.
 struct FollowerState {
-    since: Option<Position>,
+    since: Option<ReplicaPosition>,
     /// The peer has been informed that it has everything.
     is_complete: bool,
     /// The files that the peer has, with the function that made them.
@@ -70,7 +70,7 @@ struct FollowingState {
     /// It gets the registry of the peer.
     is_active: bool,
     /// How far it has come.
-    position: Option<Position>,
+    position: Option<ReplicaPosition>,
     /// Time before which the peer is not asked again.
     next_request: Option<Instant>,
 }

@@ -26,7 +26,7 @@ const RESPONSE_TIME: u8 = 18;
 /// The congestion control settings of an end port: of a switch, or of a port of a channel adapter.
 /// After a reboot all are 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CongestionSettings {
+pub struct PortCongestionSettings {
     pub key: CongestionKeyInfo,
     /// Setting of a switch; unused on other nodes.
     pub switch: SwitchCongestionSetting,
@@ -74,18 +74,18 @@ pub(super) enum GmpAction {
 #[derive(Default)]
 pub(super) struct CongestionAgents {
     /// By slot of the end port; without those that were never written.
-    settings: HashMap<u32, Box<CongestionSettings>>,
+    settings: HashMap<u32, Box<PortCongestionSettings>>,
     /// Requests received: `[Get, Set]` by attribute ID.
     pub(super) requests: BTreeMap<u16, [u64; 2]>,
 }
 
 impl CongestionAgents {
     /// The settings of an end port.
-    pub(super) fn settings(&self, end_port: u32) -> CongestionSettings {
+    pub(super) fn settings(&self, end_port: u32) -> PortCongestionSettings {
         self.settings.get(&end_port).map(|settings| (**settings).clone()).unwrap_or_default()
     }
 
-    pub(super) fn settings_mut(&mut self, end_port: u32) -> &mut CongestionSettings {
+    pub(super) fn settings_mut(&mut self, end_port: u32) -> &mut PortCongestionSettings {
         self.settings.entry(end_port).or_default()
     }
 

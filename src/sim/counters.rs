@@ -3,20 +3,20 @@
 //! The traffic counters of all ports are in a dense array. Error counters, and counters that were
 //! written, are in a map with entries only for the ports that need them. Counters saturate.
 
-use crate::wire::perf::{Counter, GROUPS, Group};
+use crate::wire::perf::{Counter, CounterAttribute, GROUPS};
 use std::collections::HashMap;
 
 /// Traffic of a port since the fabric was created or the node was rebooted; data in words of 4
 /// octets.
 #[derive(Clone, Copy, Default)]
-struct Traffic {
+struct PortTraffic {
     xmit_data: u64,
     rcv_data: u64,
     xmit_pkts: u64,
     rcv_pkts: u64,
 }
 
-impl Traffic {
+impl PortTraffic {
     /// Traffic that `counter` counts; 0 for error counters.
     fn counted_by(&self, counter: &Counter) -> u64 {
         match counter.name {
@@ -31,13 +31,13 @@ impl Traffic {
 
 /// Value of a counter when it was last written or incremented, and the traffic at that time.
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct CounterEntry {
     value: u64,
     traffic: u64,
 }
 
 /// By attribute ID of the group and name of the counter.
-type CounterValues = HashMap<(u16, &'static str), Entry>;
+type CounterValues = HashMap<(u16, &'static str), CounterEntry>;
 
 /// A fault that a port counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,13 +74,13 @@ impl PacketFault {
 
 /// Counters of all ports, by slot.
 pub(super) struct PerfCounters {
-    traffic: Vec<Traffic>,
+    traffic: Vec<PortTraffic>,
     values: HashMap<u32, CounterValues>,
 }
 
 impl PerfCounters {
     pub(super) fn new(slots: usize) -> Self {
-        Self { traffic: vec![Traffic::default(); slots], values: HashMap::new() }
+        Self { traffic: vec![PortTraffic::default(); slots], values: HashMap::new() }
     }
 
     /// Counts a sent packet of `words` * 4 octets.
@@ -110,29 +110,43 @@ impl PerfCounters {
         }
     }
 
-    pub(super) fn value(&self, slot: u32, group: &Group, counter: &Counter) -> u64 {
+    pub(super) fn value(&self, slot: u32, group: &CounterAttribute, counter: &Counter) -> u64 {
         let values = self.values.get(&slot);
         let entry = values.and_then(|values| values.get(&(group.attr_id, counter.name)));
-        let Entry { value, traffic } = entry.copied().unwrap_or_default();
+        let CounterEntry { value, traffic } = entry.copied().unwrap_or_default();
         let since = self.traffic(slot, counter).saturating_sub(traffic);
         value.saturating_add(since).min(counter.limit())
     }
 
     /// Sets a counter to `value` or to its limit.
-    pub(super) fn set(&mut self, slot: u32, group: &Group, counter: &Counter, value: u64) {
-        let entry =
-            Entry { value: value.min(counter.limit()), traffic: self.traffic(slot, counter) };
+    pub(super) fn set(
+        &mut self,
+        slot: u32,
+        group: &CounterAttribute,
+        counter: &Counter,
+        value: u64,
+    ) {
+        let entry = CounterEntry {
+            value: value.min(counter.limit()),
+            traffic: self.traffic(slot, counter),
+        };
         let values = self.values.entry(slot).or_default();
         values.insert((group.attr_id, counter.name), entry);
     }
 
-    pub(super) fn add(&mut self, slot: u32, group: &Group, counter: &Counter, increment: u64) {
+    pub(super) fn add(
+        &mut self,
+        slot: u32,
+        group: &CounterAttribute,
+        counter: &Counter,
+        increment: u64,
+    ) {
         let value = self.value(slot, group, counter).saturating_add(increment);
         self.set(slot, group, counter, value);
     }
 
     /// Clears the counters of a group whose bits are set in `selection` (CounterSelect).
-    pub(super) fn clear(&mut self, slot: u32, group: &Group, selection: u32) {
+    pub(super) fn clear(&mut self, slot: u32, group: &CounterAttribute, selection: u32) {
         for counter in group.counters.iter().filter(|c| selection & 1 << c.select != 0) {
             self.set(slot, group, counter, 0);
         }
@@ -142,7 +156,7 @@ impl PerfCounters {
     pub(super) fn reset(&mut self, slot: u32) {
         self.values.remove(&slot);
         if let Some(traffic) = self.traffic.get_mut(slot as usize) {
-            *traffic = Traffic::default();
+            *traffic = PortTraffic::default();
         }
     }
 

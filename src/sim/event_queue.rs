@@ -10,14 +10,14 @@ use tokio::time::Instant;
 pub(super) type Timer = (Instant, u64);
 
 /// Scheduled events, in the order in which they are due.
-pub(super) struct EventQueue<E> {
+pub(super) struct Schedule<E> {
     events: BTreeMap<Timer, E>,
     next_serial: u64,
     /// Raised when the first event has a new due time.
     pub(super) rescheduled: Arc<EventSignal>,
 }
 
-impl<E> EventQueue<E> {
+impl<E> Schedule<E> {
     pub(super) fn new() -> Self {
         let rescheduled = Arc::new(EventSignal::default());
         Self { events: BTreeMap::new(), next_serial: 0, rescheduled }

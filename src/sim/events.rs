@@ -1,11 +1,11 @@
 //! Timed events of a fabric.
 
-use super::kernel::{RequestKey, TransferKey};
+use super::kernel::{PendingKey, TransferKey};
 use super::packet::{Arrival, Packet};
 use super::trap::TrapStorm;
 use std::time::Duration;
 
-pub(super) enum Event {
+pub(super) enum FabricEvent {
     /// A delayed packet is forwarded to its destination.
     Deliver(Box<Packet>),
     /// A packet that links delayed reaches its destination.
@@ -15,7 +15,7 @@ pub(super) enum Event {
     /// A slow node sends its response.
     Respond(Box<Packet>),
     /// No response to a request within its timeout.
-    RequestTimeout(RequestKey),
+    RequestTimeout(PendingKey),
     /// No acknowledgement of an RMPP transfer within its timeout.
     TransferTimeout(TransferKey),
     /// The time to receive an RMPP message, or to remember a complete one, is over.

@@ -82,7 +82,7 @@ mod vports;
 
 pub use adaptive_tables::{AdaptiveLimits, AdaptiveView, PacketClass, Transport};
 pub use addressing::FIRST_VPORT_GID;
-pub use congestion::{CongestionFault, CongestionSettings};
+pub use congestion::{CongestionFault, PortCongestionSettings};
 pub use data_walk::{DataDrop, DataPacket, DataReceiver};
 pub use devices::PortEvents;
 pub use node_faults::{AttributeFault, Misbehaviour, SetFault};

@@ -6,7 +6,7 @@ use super::sma::AgentAction;
 use crate::ids::PortNum;
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Mad, Method, Status};
-use crate::wire::perf::{ALL_PORTS, CLASS_VERSION, Group, PerfCap, PerfData};
+use crate::wire::perf::{ALL_PORTS, CLASS_VERSION, CounterAttribute, PerfCap, PerfData};
 use crate::wire::record::ClassPortInfo;
 
 /// RespTimeValue of real channel adapters: 4.096 us * 2^18 = 1.07 s.
@@ -51,7 +51,7 @@ fn attribute(
         return Err(Status::BAD_METHOD);
     }
     let is_set = method == Method::SET;
-    match Group::by_id(header.attr_id()) {
+    match CounterAttribute::by_id(header.attr_id()) {
         Some(_) if header.attr_mod() != 0 => Err(Status::BAD_FIELD),
         Some(group) => read_counters(devices, counters, entry, group, is_set, PerfData::of(mad)),
         None if header.attr_id() == AttrId::CLASS_PORT_INFO && !is_set => {
@@ -79,7 +79,7 @@ fn read_counters(
     devices: &Devices,
     counters: &mut PerfCounters,
     entry: u32,
-    group: &Group,
+    group: &CounterAttribute,
     is_set: bool,
     wanted: PerfData,
 ) -> Result<PerfData, u16> {
@@ -153,7 +153,7 @@ mod tests {
         let entry = slot(net, at.0, at.1);
         let mut data = PerfData::default();
         data.set_port_select(PortNum(port));
-        if let Some(group) = Group::by_id(attr_id) {
+        if let Some(group) = CounterAttribute::by_id(attr_id) {
             group.select(&mut data, selection);
         }
         let mut mad = perf::request(method, attr_id, 1, &data);
@@ -164,7 +164,7 @@ mod tests {
     fn value(net: &mut Net, port: u8, name: &str) -> u64 {
         let (status, data) = ask(net, (SW0, 7), Method::GET, COUNTERS, port, 0);
         assert_eq!(status, Status::OK);
-        let group = Group::by_id(COUNTERS).expect("a group");
+        let group = CounterAttribute::by_id(COUNTERS).expect("a group");
         let counter = group.counters.iter().find(|counter| counter.name == name);
         data.counter(counter.expect("a counter"))
     }

@@ -3,7 +3,7 @@
 
 use super::delivery_queue::DeliveryQueue;
 use super::kernel::classes::is_smi;
-use super::kernel::{Owner, RegisterCall, Registration};
+use super::kernel::{AgentRegistration, Owner, RegisterCall};
 use super::net::Net;
 use super::packet::Packet;
 use super::sim_fabric::{Shared, SimFabric};
@@ -151,7 +151,7 @@ fn register(
 ) -> Option<u32> {
     let requests = registration(agent, role);
     let registered = net.register(slot, &requests, owner_of(queue, agent));
-    let responses = Registration { methods: 0, ..requests };
+    let responses = AgentRegistration { methods: 0, ..requests };
     registered.or_else(|_| net.register(slot, &responses, owner_of(queue, agent))).ok()
 }
 
@@ -159,7 +159,7 @@ fn owner_of(queue: &Arc<DeliveryQueue>, agent: Agent) -> Owner {
     Owner::SimPort { queue: queue.clone(), agent }
 }
 
-fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> Registration {
+fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> AgentRegistration {
     let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
     let (class, methods): (u8, &[Method]) = match (agent, is_sm) {
         (Agent::SmiDirected, true) => (Class::SUBN_DIRECTED, &smi),
@@ -172,7 +172,7 @@ fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> Reg
         (Agent::Congestion, _) => (Class::CONGESTION, &[]),
     };
     let is_sa = agent == Agent::Sa;
-    Registration {
+    AgentRegistration {
         call: RegisterCall::Agent2,
         qpn: (!is_smi(class)).into(),
         class,
@@ -184,7 +184,7 @@ fn registration(agent: Agent, PortRole { is_sm, segmentation }: PortRole) -> Reg
         oui: 0,
         rmpp_version: is_sa.into(),
         flags: match segmentation {
-            Segmentation::Caller if is_sa => Registration::USER_RMPP,
+            Segmentation::Caller if is_sa => AgentRegistration::USER_RMPP,
             _ => 0,
         },
         methods: methods.iter().fold(0, |mask, method| mask | 1_u128 << method.0),

@@ -1,6 +1,6 @@
 //! Handle of a simulated fabric: properties of its devices to change, tables to read.
 
-use super::congestion::CongestionSettings;
+use super::congestion::PortCongestionSettings;
 use super::delivery_queue::PendingWakeups;
 use super::devices::{Devices, PortEvents};
 use super::event_signal::EventSignal;
@@ -333,7 +333,7 @@ impl SimFabric {
     }
 
     /// The congestion control settings of an end port (port 0 of a switch).
-    pub fn congestion_settings(&self, guid: Guid, num: PortNum) -> Option<CongestionSettings> {
+    pub fn congestion_settings(&self, guid: Guid, num: PortNum) -> Option<PortCongestionSettings> {
         let net = self.shared.lock();
         Some(net.congestion.settings(net.end_port_at(guid, num)?))
     }
@@ -343,7 +343,7 @@ impl SimFabric {
         &self,
         guid: Guid,
         num: PortNum,
-        change: impl FnOnce(&mut CongestionSettings),
+        change: impl FnOnce(&mut PortCongestionSettings),
     ) -> bool {
         let mut net = self.shared.lock();
         let Some(slot) = net.end_port_at(guid, num) else { return false };

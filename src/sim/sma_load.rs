@@ -21,7 +21,7 @@ impl SmaSpeed {
 
 /// Whether and when an agent answers an SMP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Service {
+pub(super) enum AgentAnswer {
     AtOnce,
     At(Instant),
     Dropped,
@@ -53,13 +53,13 @@ impl SmaLoads {
     }
 
     /// Hands an SMP that arrives at `now` to the node's agent.
-    pub(super) fn admit(&mut self, node: u32, now: Instant) -> Service {
+    pub(super) fn admit(&mut self, node: u32, now: Instant) -> AgentAnswer {
         if self.0.is_empty() {
-            return Service::AtOnce;
+            return AgentAnswer::AtOnce;
         }
         match self.0.get_mut(&node) {
             Some(agent) => agent.admit(now),
-            None => Service::AtOnce,
+            None => AgentAnswer::AtOnce,
         }
     }
 
@@ -69,18 +69,18 @@ impl SmaLoads {
 }
 
 impl LoadedAgent {
-    fn admit(&mut self, now: Instant) -> Service {
+    fn admit(&mut self, now: Instant) -> AgentAnswer {
         let start = self.idle_at.map_or(now, |idle_at| idle_at.max(now));
         let waiting = (start - now).as_nanos().div_ceil(self.speed.service_time.as_nanos());
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if waiting >= self.speed.queue {
             self.dropped += 1;
-            return Service::Dropped;
+            return AgentAnswer::Dropped;
         }
         self.longest_queue = self.longest_queue.max(waiting + 1);
         let done = start + self.speed.service_time;
         self.idle_at = Some(done);
-        Service::At(done)
+        AgentAnswer::At(done)
     }
 }
 
@@ -93,20 +93,20 @@ mod tests {
         let time = Duration::from_micros(50);
         let mut loads = SmaLoads::default();
         let now = Instant::now();
-        assert_eq!(loads.admit(1, now), Service::AtOnce);
+        assert_eq!(loads.admit(1, now), AgentAnswer::AtOnce);
         loads.set(1, SmaSpeed { service_time: time, queue: 2 });
-        assert_eq!(loads.admit(1, now), Service::At(now + time));
-        assert_eq!(loads.admit(1, now), Service::At(now + 2 * time));
-        assert_eq!(loads.admit(1, now), Service::Dropped);
-        assert_eq!(loads.admit(2, now), Service::AtOnce, "another node");
+        assert_eq!(loads.admit(1, now), AgentAnswer::At(now + time));
+        assert_eq!(loads.admit(1, now), AgentAnswer::At(now + 2 * time));
+        assert_eq!(loads.admit(1, now), AgentAnswer::Dropped);
+        assert_eq!(loads.admit(2, now), AgentAnswer::AtOnce, "another node");
         // The second SMP is in service: there is room for one.
-        assert_eq!(loads.admit(1, now + time), Service::At(now + 3 * time));
-        assert_eq!(loads.admit(1, now + time), Service::Dropped);
-        assert_eq!(loads.admit(1, now + 9 * time), Service::At(now + 10 * time));
+        assert_eq!(loads.admit(1, now + time), AgentAnswer::At(now + 3 * time));
+        assert_eq!(loads.admit(1, now + time), AgentAnswer::Dropped);
+        assert_eq!(loads.admit(1, now + 9 * time), AgentAnswer::At(now + 10 * time));
         let (_, agent) = loads.iter().next().expect("one agent");
         assert_eq!(agent.longest_queue, 2);
         assert_eq!(agent.dropped, 2);
         loads.set(1, SmaSpeed { service_time: Duration::ZERO, queue: 1 });
-        assert_eq!(loads.admit(1, now), Service::AtOnce);
+        assert_eq!(loads.admit(1, now), AgentAnswer::AtOnce);
     }
 }

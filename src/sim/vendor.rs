@@ -1,7 +1,7 @@
 //! Vendor-specific profiles of simulated devices, and what they hold.
 
 use super::adaptive_tables::AdaptiveLimits;
-use super::vports::VirtualizedPort;
+use super::vports::SimVports;
 use crate::ids::Guid;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::capabilities::Capabilities;
@@ -73,7 +73,7 @@ pub(super) struct VendorAgents {
     /// By port slot; without ports that have no limits.
     configs: FxHashMap<u32, QosConfigSl>,
     /// By port slot.
-    virtualized: FxHashMap<u32, VirtualizedPort>,
+    virtualized: FxHashMap<u32, SimVports>,
     /// By node; without switches with the default limits.
     adaptive_limits: FxHashMap<u32, AdaptiveLimits>,
     sets: VecDeque<VendorSet>,
@@ -118,15 +118,15 @@ impl VendorAgents {
         }
     }
 
-    pub(super) fn virtualized(&self, slot: u32) -> Option<&VirtualizedPort> {
+    pub(super) fn virtualized(&self, slot: u32) -> Option<&SimVports> {
         self.virtualized.get(&slot)
     }
 
-    pub(super) fn virtualized_mut(&mut self, slot: u32) -> Option<&mut VirtualizedPort> {
+    pub(super) fn virtualized_mut(&mut self, slot: u32) -> Option<&mut SimVports> {
         self.virtualized.get_mut(&slot)
     }
 
-    pub(super) fn set_virtualized(&mut self, slot: u32, port: VirtualizedPort) {
+    pub(super) fn set_virtualized(&mut self, slot: u32, port: SimVports) {
         self.virtualized.insert(slot, port);
     }
 

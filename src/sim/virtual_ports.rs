@@ -10,7 +10,7 @@ use super::sim_fabric::SimFabric;
 use super::sma::AttributeResult;
 use super::tables::AttributeData;
 use super::vendor::VendorProfile;
-use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, VirtualizedPort, VportSpec};
+use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, SimVports, VportSpec};
 use crate::ids::{Guid, Pkey, PortNum};
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock, PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, NodeKind, PortState};
@@ -229,7 +229,7 @@ impl Net {
         info.set_capability_mask(info.capability_mask() | CapMask::CAP_MASK2);
         info.set_capability_mask2(info.capability_mask2() | CapMask2::VIRTUALIZATION);
         let vports = vports.into_iter().map(SimVport::new).collect();
-        let port = VirtualizedPort { vports, ..VirtualizedPort::default() };
+        let port = SimVports { vports, ..SimVports::default() };
         devices.vendor.set_virtualized(slot, port);
     }
 

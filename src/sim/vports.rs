@@ -88,7 +88,7 @@ impl SimVport {
 
 /// The vports of a port, by index.
 #[derive(Clone, Default)]
-pub(super) struct VirtualizedPort {
+pub(super) struct SimVports {
     pub(super) is_enabled: bool,
     pub(super) has_changed: bool,
     /// A top index that is not that of the last vport.
@@ -96,7 +96,7 @@ pub(super) struct VirtualizedPort {
     pub(super) vports: Vec<SimVport>,
 }
 
-impl VirtualizedPort {
+impl SimVports {
     /// Forgets what a subnet manager has configured.
     pub(super) fn reset(&mut self) {
         self.is_enabled = false;

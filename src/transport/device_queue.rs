@@ -30,7 +30,7 @@ pub(super) struct Queued {
 }
 
 #[derive(Default)]
-struct Device {
+struct QueuedDevice {
     /// Key of the device in [`DeviceQueue::by_route`]; `None` if the entry is free.
     route: Option<SmpRoute>,
     waiting: VecDeque<Queued>,
@@ -44,7 +44,7 @@ struct Device {
 #[derive(Default)]
 pub(super) struct DeviceQueue {
     by_route: FxHashMap<SmpRoute, DeviceId>,
-    devices: Vec<Device>,
+    devices: Vec<QueuedDevice>,
     free: Vec<DeviceId>,
     /// Devices that may be sent a request, in the order of their turns. A device whose requests were
     /// cancelled may still be in it.
@@ -121,7 +121,7 @@ impl DeviceQueue {
 
     fn add(&mut self, route: SmpRoute) -> DeviceId {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.devices.push(Device::default());
+            self.devices.push(QueuedDevice::default());
             // At most as many devices as requests that fit into memory.
             DeviceId((self.devices.len() - 1) as u32)
         });
@@ -130,7 +130,7 @@ impl DeviceQueue {
         id
     }
 
-    fn device(&mut self, id: DeviceId) -> &mut Device {
+    fn device(&mut self, id: DeviceId) -> &mut QueuedDevice {
         &mut self.devices[id.0 as usize]
     }
 
@@ -235,19 +235,19 @@ mod tests {
     }
 
     #[derive(Clone, Copy, Debug)]
-    enum Action {
+    enum QueueAction {
         Push(u16),
         Pop,
         Release(usize),
         Remove(u16),
     }
 
-    fn action() -> impl Strategy<Value = Action> {
+    fn action() -> impl Strategy<Value = QueueAction> {
         prop_oneof![
-            4 => (0..6u16).prop_map(Action::Push),
-            4 => Just(Action::Pop),
-            3 => any::<usize>().prop_map(Action::Release),
-            1 => (0..6u16).prop_map(Action::Remove),
+            4 => (0..6u16).prop_map(QueueAction::Push),
+            4 => Just(QueueAction::Pop),
+            3 => any::<usize>().prop_map(QueueAction::Release),
+            1 => (0..6u16).prop_map(QueueAction::Remove),
         ]
     }
 
@@ -261,11 +261,11 @@ mod tests {
             let mut in_flight: Vec<(DeviceId, u16)> = Vec::new();
             for (tag, action) in (0..).zip(actions) {
                 match action {
-                    Action::Push(device) => {
+                    QueueAction::Push(device) => {
                         queue.push(queued(device, tag), LIMIT);
                         waiting[usize::from(device)].push_back(tag);
                     }
-                    Action::Pop => {
+                    QueueAction::Pop => {
                         let flying = |device| in_flight.iter().filter(|f| f.1 == device).count();
                         let may_send = (0..6u16)
                             .any(|d| flying(d) < LIMIT && !waiting[usize::from(d)].is_empty());
@@ -279,12 +279,12 @@ mod tests {
                             in_flight.push((id, device));
                         }
                     }
-                    Action::Release(at) if !in_flight.is_empty() => {
+                    QueueAction::Release(at) if !in_flight.is_empty() => {
                         let (id, _) = in_flight.swap_remove(at % in_flight.len());
                         queue.release(id, LIMIT);
                     }
-                    Action::Release(_) => {}
-                    Action::Remove(device) => {
+                    QueueAction::Release(_) => {}
+                    QueueAction::Remove(device) => {
                         let removed = queue.remove(|queued| device_of(queued) == device);
                         let tags: VecDeque<_> = removed.iter().map(|queued| queued.tag).collect();
                         prop_assert_eq!(&tags, &waiting[usize::from(device)]);

@@ -43,7 +43,7 @@ struct AttributeKey {
 
 /// A Get in flight whose answer is changed.
 #[derive(Clone, Copy, Debug)]
-enum InFlight {
+enum RehearsedGet {
     /// The Get in place of a Set with this data.
     Set(AttributeKey, [u8; DATA_SIZE]),
     /// The Get of an attribute that was set.
@@ -53,7 +53,7 @@ enum InFlight {
 #[derive(Default)]
 struct RehearsalState {
     /// By the lower half of the transaction ID.
-    in_flight: FxHashMap<u32, InFlight>,
+    in_flight: FxHashMap<u32, RehearsedGet>,
     /// The attributes that were set.
     written: FxHashMap<AttributeKey, [u8; DATA_SIZE]>,
     /// The M_Keys that the devices really hold to which another one was set.
@@ -117,13 +117,13 @@ impl RehearsalPort {
             if attr_id == AttrId::PORT_INFO && PortInfo::read(&data).m_key() != used_key {
                 state.m_keys.entry(route).or_insert(used_key);
             }
-            state.in_flight.insert(tid, InFlight::Set(key, data));
+            state.in_flight.insert(tid, RehearsedGet::Set(key, data));
             let mut get = header;
             get.set_method(Method::GET.0);
             mad.set_header(&get);
             *mad.smp_data_mut() = [0; DATA_SIZE];
         } else if state.written.contains_key(&key) {
-            state.in_flight.insert(tid, InFlight::Get(key));
+            state.in_flight.insert(tid, RehearsedGet::Get(key));
         } else {
             // An earlier request may have had this transaction ID.
             state.in_flight.remove(&tid);
@@ -173,10 +173,10 @@ impl RehearsalSink {
         let mut header = answer.header();
         let is_answered = header.status() & !DIRECTION == Status::OK;
         match in_flight {
-            InFlight::Get(key) => {
+            RehearsedGet::Get(key) => {
                 *answer.smp_data_mut() = *state.written.get(&key)?;
             }
-            InFlight::Set(key, data) => {
+            RehearsedGet::Set(key, data) => {
                 let read = is_answered.then(|| *answer.smp_data());
                 let held = state.written.get(&key).copied().or(read);
                 let AttributeKey { route, attr_id, attr_mod } = key;

@@ -24,13 +24,13 @@ const MAX_DIRECTED: u32 = 1024;
 
 /// The origin of an SMP.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Sender {
+enum SmpOrigin {
     Lid(Lid),
     /// Hash of the return path of a directed route.
     Path(u64),
 }
 
-impl Sender {
+impl SmpOrigin {
     fn of(from: Lid, mad: &[u8]) -> Self {
         let mad = Mad::read(mad);
         if mad.header().class() != Class::SUBN_DIRECTED {
@@ -44,23 +44,23 @@ impl Sender {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct IntakeState {
     period_start: Option<Instant>,
     /// SMPs of each sender in this period: at most 49,151 LIDs and [`MAX_DIRECTED`] paths.
-    admitted: HashMap<Sender, u32>,
+    admitted: HashMap<SmpOrigin, u32>,
     directed: u32,
     /// SMPs above the limit since they were last taken, by the LID that sent them.
     omitted: HashMap<Lid, u64>,
 }
 
-impl State {
-    fn admit(&mut self, sender: Sender, now: Instant) -> bool {
+impl IntakeState {
+    fn admit(&mut self, sender: SmpOrigin, now: Instant) -> bool {
         if self.period_start.is_none_or(|start| now.duration_since(start) >= PERIOD) {
             self.period_start = Some(now);
             self.directed = 0;
             self.admitted.clear();
         }
-        if matches!(sender, Sender::Path(_)) {
+        if matches!(sender, SmpOrigin::Path(_)) {
             if self.directed >= MAX_DIRECTED {
                 return false;
             }
@@ -75,19 +75,19 @@ impl State {
 /// The limits, for the reader threads and the server of SMPs.
 #[derive(Debug, Default)]
 pub struct SmpIntake {
-    state: Mutex<State>,
+    state: Mutex<IntakeState>,
     /// True if [`State::omitted`] has entries.
     has_omitted: AtomicBool,
 }
 
 impl SmpIntake {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, IntakeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an SMP from LID `from`; false if it exceeds a limit.
     pub fn admit(&self, from: Lid, mad: &[u8], now: Instant) -> bool {
-        let sender = Sender::of(from, mad);
+        let sender = SmpOrigin::of(from, mad);
         let mut state = self.lock();
         let is_admitted = state.admit(sender, now);
         if !is_admitted {

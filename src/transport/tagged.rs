@@ -6,13 +6,13 @@ use super::transactions::{SmpError, SmpReply, SmpRequest};
 /// An [`SmpBatch`] whose tags are values of any type.
 pub struct Tagged<T> {
     batch: SmpBatch,
-    slots: Vec<Slot<T>>,
+    slots: Vec<TaggedSlot<T>>,
     free: Vec<usize>,
     /// Number of outstanding requests that are stalled.
     stalled: usize,
 }
 
-struct Slot<T> {
+struct TaggedSlot<T> {
     tag: Option<T>,
     is_stalled: bool,
 }
@@ -32,7 +32,7 @@ impl<T: Copy> Tagged<T> {
     /// Queues a request. `tag` is returned with its result.
     pub fn submit(&mut self, tag: T, request: SmpRequest) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { tag: None, is_stalled: false });
+            self.slots.push(TaggedSlot { tag: None, is_stalled: false });
             self.slots.len() - 1
         });
         self.slots[slot].tag = Some(tag);
@@ -113,6 +113,6 @@ impl<T: Copy> Tagged<T> {
     }
 }
 
-fn is_selected<T>(slots: &[Slot<T>], slot: u64, is_cancelled: impl Fn(&T) -> bool) -> bool {
+fn is_selected<T>(slots: &[TaggedSlot<T>], slot: u64, is_cancelled: impl Fn(&T) -> bool) -> bool {
     slots.get(slot as usize).and_then(|slot| slot.tag.as_ref()).is_some_and(is_cancelled)
 }

@@ -4,7 +4,7 @@ mod awaited_vls;
 mod ranks;
 
 use self::awaited_vls::AwaitedVls;
-pub(super) use self::ranks::{NO_RANK, Ranks};
+pub(super) use self::ranks::{ChainRanks, NO_RANK};
 use super::network::{Channel, NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples, bits};
@@ -225,7 +225,7 @@ impl DependencyGraph {
     }
 
     /// The topological rank of each node; `None` if there is a cycle.
-    pub(super) fn ranks(&self) -> Option<Ranks> {
+    pub(super) fn ranks(&self) -> Option<ChainRanks> {
         let mut order = Vec::new();
         self.topological_order(|node| order.push(node)).ok()?;
         let mut ranks = vec![NO_RANK; self.len()];
@@ -233,7 +233,7 @@ impl DependencyGraph {
             ranks[node as usize] =
                 self.successors(node).map(|next| ranks[next as usize] + 1).max().unwrap_or(0);
         }
-        Some(Ranks::new(&ranks))
+        Some(ChainRanks::new(&ranks))
     }
 
     /// Searches depth first from the first remaining node until the path returns to one of its

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A mapping of a switch: that of packets from one port to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PortPair {
+pub struct MappedPorts {
     pub input: u8,
     pub output: u8,
 }
@@ -21,12 +21,12 @@ pub struct PortPair {
 /// mapping of all SLs to VL 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeldMappings {
-    switches: HashMap<Guid, BTreeMap<PortPair, Option<SlToVl>>>,
+    switches: HashMap<Guid, BTreeMap<MappedPorts, Option<SlToVl>>>,
 }
 
 impl HeldMappings {
     /// Records the answer of a switch.
-    pub fn record(&mut self, switch: Guid, pair: PortPair, map: Option<SlToVl>) {
+    pub fn record(&mut self, switch: Guid, pair: MappedPorts, map: Option<SlToVl>) {
         self.switches.entry(switch).or_default().insert(pair, map);
     }
 
@@ -56,17 +56,18 @@ impl HeldMappings {
 
     /// The mappings that a check uses and that are not known: from each port in use to each port
     /// that is cabled to another switch.
-    pub fn missing(&self, fabric: &Fabric) -> Vec<(NodeId, PortPair)> {
+    pub fn missing(&self, fabric: &Fabric) -> Vec<(NodeId, MappedPorts)> {
         let mut missing = Vec::new();
         for switch in fabric.switch_ids() {
             let node = fabric.switches()[switch.index()];
             let known = self.switches.get(&fabric.node(node).guid());
-            let is_known =
-                |pair: &PortPair| known.is_some_and(|maps| matches!(maps.get(pair), Some(Some(_))));
+            let is_known = |pair: &MappedPorts| {
+                known.is_some_and(|maps| matches!(maps.get(pair), Some(Some(_))))
+            };
             for output in
                 ports_in_use(fabric, switch).filter(|&num| leads_to_switch(fabric, switch, num))
             {
-                let pairs = ports_in_use(fabric, switch).map(|input| PortPair { input, output });
+                let pairs = ports_in_use(fabric, switch).map(|input| MappedPorts { input, output });
                 missing.extend(pairs.filter(|pair| !is_known(pair)).map(|pair| (node, pair)));
             }
         }

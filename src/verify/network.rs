@@ -7,7 +7,7 @@
 
 mod renumbering;
 
-pub(super) use renumbering::{CableChanges, Renumbering};
+pub(super) use renumbering::{CableChanges, SwitchRenumbering};
 
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};

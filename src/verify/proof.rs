@@ -1,7 +1,7 @@
 //! The proof of a plan: the findings of a check that the plan passed, retained so that a later plan
 //! can be verified by its differences ([`super::incremental`]).
 
-use super::dependency_graph::{DROP_VL, DependencyGraph, Ranks, node};
+use super::dependency_graph::{ChainRanks, DROP_VL, DependencyGraph, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
 use super::known_triples::KnownTriples;
 use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
@@ -40,7 +40,7 @@ pub struct Proof {
     pub(super) pair_sls: Arc<ChannelPairSls>,
     pub(super) cdg: Arc<DependencyGraph>,
     /// Topological rank of each node of `cdg`.
-    pub(super) ranks: Arc<Ranks>,
+    pub(super) ranks: Arc<ChainRanks>,
     /// End ports by switch of `network`.
     pub(super) sources: Arc<Vec<SourcePorts>>,
     /// By LID; `None` for unassigned LIDs.

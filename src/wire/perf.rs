@@ -65,7 +65,7 @@ impl Counter {
 
 /// An attribute that holds counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Group {
+pub struct CounterAttribute {
     pub attr_id: u16,
     pub name: &'static str,
     /// Offset and width of CounterSelect2 in bits.
@@ -79,8 +79,8 @@ const fn counter(name: &'static str, offset: usize, width: usize, select: u32) -
 }
 
 /// The supported attributes with counters (IBA vol. 1, 16.1.3.5, 16.1.4.1, 16.1.4.2, 16.1.4.11).
-pub static GROUPS: [Group; 4] = [
-    Group {
+pub static GROUPS: [CounterAttribute; 4] = [
+    CounterAttribute {
         attr_id: PerfAttr::PORT_COUNTERS,
         name: "PortCounters",
         select2: Some((144, 8)),
@@ -104,7 +104,7 @@ pub static GROUPS: [Group; 4] = [
             counter("PortXmitWait", 320, 32, 16),
         ],
     },
-    Group {
+    CounterAttribute {
         attr_id: PerfAttr::PORT_COUNTERS_EXTENDED,
         name: "PortCountersExtended",
         select2: None,
@@ -119,7 +119,7 @@ pub static GROUPS: [Group; 4] = [
             counter("PortMultiCastRcvPkts", 512, 64, 7),
         ],
     },
-    Group {
+    CounterAttribute {
         attr_id: PerfAttr::PORT_RCV_ERROR_DETAILS,
         name: "PortRcvErrorDetails",
         select2: None,
@@ -132,7 +132,7 @@ pub static GROUPS: [Group; 4] = [
             counter("PortLoopingErrors", 112, 16, 5),
         ],
     },
-    Group {
+    CounterAttribute {
         attr_id: PerfAttr::PORT_XMIT_DISCARD_DETAILS,
         name: "PortXmitDiscardDetails",
         select2: None,
@@ -145,7 +145,7 @@ pub static GROUPS: [Group; 4] = [
     },
 ];
 
-impl Group {
+impl CounterAttribute {
     /// The attribute with this identifier.
     pub fn by_id(attr_id: u16) -> Option<&'static Self> {
         GROUPS.iter().find(|group| group.attr_id == attr_id)
@@ -257,7 +257,7 @@ mod tests {
     /// Compares field offsets with the table in the specification.
     #[test]
     fn layout_of_port_counters() {
-        let group = Group::by_name("portcounters").expect("a group");
+        let group = CounterAttribute::by_name("portcounters").expect("a group");
         let mut data = PerfData::default();
         data.set_port_select(PortNum(7));
         group.select(&mut data, 0x1_8001);

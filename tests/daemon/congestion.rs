@@ -195,7 +195,8 @@ async fn a_reload_writes_what_changed() {
 async fn devices_with_a_key_need_it() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let guid = cluster.shape.switch_guid([1, 0, 0]);
-    let protect = |held: &mut torus_sm::sim::CongestionSettings| held.key.set_cc_key(CcKey(0x77));
+    let protect =
+        |held: &mut torus_sm::sim::PortCongestionSettings| held.key.set_cc_key(CcKey(0x77));
     cluster.fabric.change_congestion_settings(guid, PortNum(0), protect);
     let sm = ReloadableSm::start(&cluster, ORIGIN, options(&cluster));
     sleep(UNANSWERED).await;

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::{Guid, PortNum};
-use torus_sm::manage::action::{Action, RequestId};
+use torus_sm::manage::action::{OperatorAction, RequestId};
 use torus_sm::manage::loop_status::LoopStatus;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, PortState};
@@ -67,7 +67,7 @@ async fn lost_mads_change_neither_the_tables_nor_the_engine() {
         cluster.fabric.set_loss(0.3);
         cluster.fabric.reset_counters();
         for _ in 0..15 {
-            sm.tell(SmEvent::Operator(RequestId(1), Action::Resweep));
+            sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Resweep));
             sleep(Duration::from_secs(20)).await;
             assert_eq!(sm.engine(), "torus-2QoS", "seed {seed}");
             let subnet = sm.subnet.borrow().clone().expect("a subnet");
@@ -175,7 +175,7 @@ async fn a_port_at_a_switch_without_power_is_gone_though_its_host_answers() {
     // Another device does not answer, so that the sweep keeps what is known of such devices.
     let hung = cluster.shape.host_guid([0, 4, 0], 0);
     assert!(cluster.fabric.silence(hung));
-    sm.tell(SmEvent::Operator(RequestId(1), Action::Resweep));
+    sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Resweep));
     until(60, || unresponsive(&sm).contains(&hung)).await;
     assert!(!is_known(&sm, dead));
     assert_eq!(are_end_ports(&cluster, &sm), [false, true]);
@@ -223,7 +223,7 @@ async fn a_hung_host_keeps_its_lid_and_routes() {
     let tables = cluster.tables();
     let hung = cluster.shape.host_guid(FAR, 0);
     cluster.fabric.silence(hung);
-    sm.tell(SmEvent::Operator(RequestId(1), Action::Resweep));
+    sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Resweep));
     sleep(Duration::from_secs(60)).await;
     assert_eq!((unresponsive(&sm), cluster.tables()), (vec![hung], tables));
     cluster.fabric.revive(hung);

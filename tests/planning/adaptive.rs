@@ -9,7 +9,7 @@ use testkit::torus::random::{Random, case};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, PortNum, Sl};
 use torus_sm::plan::Plan;
-use torus_sm::plan::adaptive::{AdaptiveGroups, GroupsInput, Rule};
+use torus_sm::plan::adaptive::{AdaptiveGroups, EquivalenceRule, GroupsInput};
 use torus_sm::plan::routing::PortMask;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
@@ -282,7 +282,7 @@ fn ports(mask: PortMask) -> Vec<u8> {
 fn groups_of_a_torus_are_the_cables_to_each_neighbour() {
     let shape = Shape { hosts: 1, parallel: 3, ..Shape::torus([3, 3, 1]) };
     let case = Case::generated(&shape, "torus-2QoS");
-    assert_eq!(case.groups.rule, Rule::ParallelCables);
+    assert_eq!(case.groups.rule, EquivalenceRule::ParallelCables);
     assert_eq!(case.groups.count(), 9 * 4, "one for each neighbour");
     for switch in case.setup.fabric.switch_ids() {
         for number in case.groups.of(switch).used() {

@@ -6,7 +6,7 @@ use testkit::seeds;
 use testkit::transition::draw::{Dice, scene};
 use testkit::transition::mixture::held;
 use testkit::transition::{Devices, Scene};
-use torus_sm::apply::transition::{Step, Steps};
+use torus_sm::apply::transition::{Steps, TransitionStep};
 
 /// The environment variable with the seeds of random transitions.
 const SEEDS: &str = "TORUS_SM_TRANSITIONS";
@@ -19,7 +19,7 @@ fn transit(scene: &Scene, steps: &Steps, dice: &mut Dice) -> Vec<String> {
     let new = &Devices::planned(scene);
     let mut devices = Devices::new(scene);
     let mut faults = Vec::new();
-    let all: Vec<&Step> = steps.iter().collect();
+    let all: Vec<&TransitionStep> = steps.iter().collect();
     let mut done = vec![false; all.len()];
     let mut are_ports_up = false;
     loop {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// The answers of the devices, by port slot or switch, for the snapshot.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct AnswerChanges {
     pub ports: Vec<(PortId, PortInfo)>,
     pub switches: Vec<(SwitchId, SwitchInfo)>,
     pub pkeys: Vec<(PortId, usize, PkeyBlock)>,
@@ -28,7 +28,7 @@ pub(super) struct Answers<'a> {
     /// The failures of earlier reconfigurations.
     pub before: &'a SetFailures,
     pub failures: &'a mut PassFailures,
-    pub changes: Changes,
+    pub changes: AnswerChanges,
     /// Treat a refused SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
     pub ignores_sl_to_vl_errors: bool,
 }
@@ -88,7 +88,7 @@ impl Answers<'_> {
 }
 
 /// Updates the observation with the answers of the devices.
-pub(super) fn update_observation(observation: &mut Observation, changes: Changes) {
+pub(super) fn update_observation(observation: &mut Observation, changes: AnswerChanges) {
     let mut known = Interned::default();
     for (slot, number, block) in changes.pkeys {
         if let Some(table) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {

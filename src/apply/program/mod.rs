@@ -23,4 +23,4 @@ pub mod report;
 mod round;
 mod sender;
 
-pub use pass::{ApplySettings, Devices, apply, apply_groups, apply_idle_ports};
+pub use pass::{ApplySettings, PassDevices, apply, apply_groups, apply_idle_ports};

@@ -1,7 +1,7 @@
 //! One pass over the devices: sends the Sets of a plan, phase by phase, and records what the devices
 //! hold afterwards.
 
-use super::answers::{Answers, Changes, update_observation};
+use super::answers::{AnswerChanges, Answers, update_observation};
 use super::control::ApplyControl;
 use super::failures::PassFailures;
 use super::phases::{PHASES, Phase};
@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 /// The devices that a pass programs, and what is known about them. After the pass `observation`
 /// contains the state that the devices acknowledged, and `acknowledged` their tables.
-pub struct Devices<'a> {
+pub struct PassDevices<'a> {
     pub client: &'a SmpClient,
     pub observation: &'a mut Observation,
     pub acknowledged: &'a mut Acknowledged,
@@ -38,7 +38,7 @@ pub struct Devices<'a> {
     pub keys: &'a MKeys,
 }
 
-impl Devices<'_> {
+impl PassDevices<'_> {
     fn delta<'d>(&'d self, plan: &'d Plan, scope: Scope<'d>) -> Delta<'d> {
         Delta { scope, ..Delta::new(self.observation, plan, self.acknowledged, self.keys) }
     }
@@ -71,13 +71,13 @@ impl From<&Options> for ApplySettings {
 /// Applies `plan` to the devices, unless `control` ends it early. The links of the ports
 /// `unreachable`, whose peers do not answer, are taken down.
 pub async fn apply(
-    devices: Devices<'_>,
+    devices: PassDevices<'_>,
     plan: &Verified,
     settings: ApplySettings,
     control: ApplyControl<'_>,
     unreachable: &[PortId],
 ) -> ApplyReport {
-    let mut pass = Pass::begin(devices, plan.plan(), Extent::Plan, settings, control);
+    let mut pass = Pass::begin(devices, plan.plan(), PassExtent::Plan, settings, control);
     pass.compare_changed_nodes();
     let inactive = pass.delta().inactive_switch_ports();
     pass.order();
@@ -93,12 +93,12 @@ pub async fn apply(
 
 /// Applies a plan that differs from the last one in multicast groups only; see [`apply`].
 pub async fn apply_groups(
-    devices: Devices<'_>,
+    devices: PassDevices<'_>,
     plan: &Verified,
     control: ApplyControl<'_>,
 ) -> ApplyReport {
     let settings = ApplySettings::default();
-    let mut pass = Pass::begin(devices, plan.plan(), Extent::Groups, settings, control);
+    let mut pass = Pass::begin(devices, plan.plan(), PassExtent::Groups, settings, control);
     pass.order();
     pass.run_phase(Phase::Tables).await;
     let unapplied = pass.conclude().await;
@@ -113,10 +113,10 @@ const IDLE_PORT_PHASES: [Phase; 4] =
 
 /// Brings up ports that carry no data, and writes no table of a switch (see
 /// [`crate::plan::idle_ports`]). Nothing is recorded of the tables of the devices.
-pub async fn apply_idle_ports(devices: Devices<'_>, plan: &IdlePorts) -> ApplyReport {
+pub async fn apply_idle_ports(devices: PassDevices<'_>, plan: &IdlePorts) -> ApplyReport {
     let settings = ApplySettings::default();
     let control = ApplyControl::to_the_end();
-    let mut pass = Pass::begin(devices, plan.plan(), Extent::IdlePorts, settings, control);
+    let mut pass = Pass::begin(devices, plan.plan(), PassExtent::IdlePorts, settings, control);
     for phase in IDLE_PORT_PHASES {
         pass.run_phase(phase).await;
     }
@@ -127,7 +127,7 @@ pub async fn apply_idle_ports(devices: Devices<'_>, plan: &IdlePorts) -> ApplyRe
 
 /// The part of a plan that a pass applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Extent {
+enum PassExtent {
     Plan,
     /// Multicast forwarding tables, and the SwitchInfo that they need.
     Groups,
@@ -136,9 +136,9 @@ enum Extent {
 }
 
 struct Pass<'a> {
-    devices: Devices<'a>,
+    devices: PassDevices<'a>,
     plan: &'a Arc<Plan>,
-    extent: Extent,
+    extent: PassExtent,
     settings: ApplySettings,
     control: ApplyControl<'a>,
     start: Instant,
@@ -152,9 +152,9 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn begin(
-        devices: Devices<'a>,
+        devices: PassDevices<'a>,
         plan: &'a Arc<Plan>,
-        extent: Extent,
+        extent: PassExtent,
         settings: ApplySettings,
         control: ApplyControl<'a>,
     ) -> Self {
@@ -184,7 +184,7 @@ impl<'a> Pass<'a> {
 
     /// Finds the nodes that may need Sets, and those that have lost their tables.
     fn compare_changed_nodes(&mut self) {
-        let Devices { observation, acknowledged, keys, .. } = &mut self.devices;
+        let PassDevices { observation, acknowledged, keys, .. } = &mut self.devices;
         let fabric = &observation.fabric;
         acknowledged.failures_mut().forget_restarted(fabric);
         self.changed = changed::changed_nodes(acknowledged, observation, self.plan, keys);
@@ -208,9 +208,9 @@ impl<'a> Pass<'a> {
     fn order(&mut self) {
         let start = Instant::now();
         let delta = self.delta();
-        let strict = self.settings.drain_time.filter(|_| self.extent == Extent::Plan);
+        let strict = self.settings.drain_time.filter(|_| self.extent == PassExtent::Plan);
         let steps = match self.extent {
-            Extent::Groups => transition::order_groups(&delta),
+            PassExtent::Groups => transition::order_groups(&delta),
             _ if !transition::is_live(&delta) => return,
             _ if strict.is_some() => strict::order(&delta),
             _ => transition::order(&delta),
@@ -256,13 +256,13 @@ impl<'a> Pass<'a> {
                 report: &mut self.report,
                 before: self.devices.acknowledged.failures(),
                 failures: &mut self.failures,
-                changes: Changes::default(),
+                changes: AnswerChanges::default(),
                 ignores_sl_to_vl_errors: self.settings.ignores_sl_to_vl_errors,
             },
         };
         let sent = match &mut self.transition {
             None => round.phase(phase, delta).await,
-            Some(steps) if self.extent == Extent::Groups => {
+            Some(steps) if self.extent == PassExtent::Groups => {
                 round.send_steps(delta, steps, std::iter::empty()).await
             }
             Some(steps) => round.ordered_phase(phase, delta, steps).await,
@@ -275,7 +275,7 @@ impl<'a> Pass<'a> {
     /// Removes the failures from the one with index `first` on whose ports have taken another M_Key
     /// all the same.
     async fn recover_rekeyed(&mut self, first: usize) {
-        let Devices { client, observation, .. } = &mut self.devices;
+        let PassDevices { client, observation, .. } = &mut self.devices;
         let failed = &mut self.report.failed;
         let ports =
             refused_ports::take_rekeyed(client, &observation.fabric, self.plan, failed, first);
@@ -283,7 +283,7 @@ impl<'a> Pass<'a> {
         for &(port, _) in &ports {
             self.failures.recovered(observation.fabric.port(port).node);
         }
-        update_observation(observation, Changes { ports, ..Changes::default() });
+        update_observation(observation, AnswerChanges { ports, ..AnswerChanges::default() });
     }
 
     /// Takes links down whose MTU or operational VLs change, and those of the ports `unreachable`.
@@ -305,7 +305,7 @@ impl<'a> Pass<'a> {
                 report: &mut self.report,
                 before: self.devices.acknowledged.failures(),
                 failures: &mut self.failures,
-                changes: Changes::default(),
+                changes: AnswerChanges::default(),
                 ignores_sl_to_vl_errors: false,
             },
         };
@@ -329,18 +329,18 @@ impl<'a> Pass<'a> {
 
     /// Completes the report. Returns the Sets that the devices do not hold as planned.
     async fn conclude(&mut self) -> Unapplied {
-        let Devices { client, observation, keys, .. } = &mut self.devices;
+        let PassDevices { client, observation, keys, .. } = &mut self.devices;
         self.report.stop = self.control.stop().cloned();
         let ports =
             refused_ports::read(client, &observation.fabric, &self.report.failed, keys).await;
-        update_observation(observation, Changes { ports, ..Changes::default() });
+        update_observation(observation, AnswerChanges { ports, ..AnswerChanges::default() });
         let fabric = &self.devices.observation.fabric;
         self.report.conclude(fabric, self.plan, &mut self.failures);
         let mut unapplied = self.report.unapplied();
         if let Some(steps) = &self.transition {
             // Branches of groups over links that are not up wait for the reconfiguration that
             // activates them.
-            let has_unsent = self.report.stop.is_some() || self.extent == Extent::Groups;
+            let has_unsent = self.report.stop.is_some() || self.extent == PassExtent::Groups;
             let delta = self.devices.delta(self.plan, Scope::All);
             let withheld = steps.record_outcome(&delta, has_unsent, &mut unapplied);
             if let Some(report) = &mut self.report.transition {

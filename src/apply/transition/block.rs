@@ -7,7 +7,7 @@
 //! A new entry that leads over a link which is not ACTIVE yet, at a switch whose packets arrive
 //! now, is deferred until the ports are ACTIVE.
 
-use super::lid_change::{LidChange, PathEnd, PathFollower};
+use super::lid_change::{LidChange, PathFollower, TransitionEnd};
 use super::link_table::LinkTable;
 use super::switch_update::SwitchUpdate;
 use crate::apply::delta::Delta;
@@ -18,7 +18,7 @@ use crate::wire::attr::tables::LFT_BLOCK;
 
 /// A LID must change at one switch before it changes at another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Dependency {
+pub(super) struct ChangeDependency {
     /// The update that waits: an index of [`Block::updates`].
     pub update: u32,
     /// The LID, as an offset in the block.
@@ -43,7 +43,7 @@ pub(super) struct Block<'a> {
     /// The links that deferred LIDs wait for: update, LID mask, port whose link must be ACTIVE.
     pub links: Vec<(u32, u64, PortId)>,
     /// The dependencies, sorted and without duplicates.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<ChangeDependency>,
 }
 
 impl<'a> Block<'a> {
@@ -103,8 +103,12 @@ impl<'a> Block<'a> {
         let lid = (lid.index() % LFT_BLOCK) as u8;
         for &(node, on) in &lid_change.dependencies {
             let update = lid_change.nodes[node as usize];
-            self.dependencies.push(Dependency { update, lid, on: lid_change.nodes[on as usize] });
-            if lid_change.new[node as usize].end == PathEnd::Node(on) {
+            self.dependencies.push(ChangeDependency {
+                update,
+                lid,
+                on: lid_change.nodes[on as usize],
+            });
+            if lid_change.new[node as usize].end == TransitionEnd::Node(on) {
                 self.committed[update as usize] |= bit;
             }
         }

@@ -1,6 +1,6 @@
 //! Hands out the steps of a transition in the order of their dependencies, without I/O.
 
-use super::{Step, Steps};
+use super::{Steps, TransitionStep};
 use crate::fabric::PortId;
 use std::collections::VecDeque;
 
@@ -118,7 +118,7 @@ impl Dispatch {
     }
 
     /// The withheld steps.
-    pub fn withheld(&self) -> impl Iterator<Item = &Step> {
+    pub fn withheld(&self) -> impl Iterator<Item = &TransitionStep> {
         self.steps.iter().zip(&self.is_withheld).filter(|(_, stays)| **stays).map(|(step, _)| step)
     }
 
@@ -193,7 +193,7 @@ mod tests {
     fn steps(all: &[(bool, bool, &[u32])]) -> Steps {
         let step = |(&(is_set, is_deferred, after), node): (&(bool, bool, &[u32]), u32)| {
             let set = SetId { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
-            Step {
+            TransitionStep {
                 set: is_set.then_some(set),
                 data: None,
                 after: after.to_vec(),

@@ -21,7 +21,7 @@
 //! All other changes may happen at any time.
 
 use super::graph::Graph;
-use super::link_table::{LinkTable, Peer};
+use super::link_table::{LinkPeer, LinkTable};
 use super::strong_components::StrongComponents;
 use super::switch_update::SwitchUpdate;
 use crate::apply::delta::Delta;
@@ -35,7 +35,7 @@ pub(super) struct PathFollower<'a> {
     delta: Delta<'a>,
     /// By switch: the number of the last LID change in which it was a node or a path led over it,
     /// and where paths of this LID end that lead to it. The paths of the nodes meet soon.
-    known: Vec<(u32, PathEnd)>,
+    known: Vec<(u32, TransitionEnd)>,
     /// The number of the current LID change, from 1 on.
     lid_change: u32,
     /// The switches of the present path behind the last link that is not ACTIVE.
@@ -44,7 +44,7 @@ pub(super) struct PathFollower<'a> {
 
 /// The end of a path over unchanged switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PathEnd {
+pub(super) enum TransitionEnd {
     /// A node of the LID change.
     Node(u32),
     /// The port that owns the LID.
@@ -55,7 +55,7 @@ pub(super) enum PathEnd {
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    pub end: PathEnd,
+    pub end: TransitionEnd,
     /// The output ports on the path whose links are not ACTIVE: a range of [`LidChange::inactive`].
     inactive: Range<usize>,
 }
@@ -71,7 +71,7 @@ impl<'a> PathFollower<'a> {
         Self {
             links,
             delta: *delta,
-            known: vec![(0, PathEnd::Hole); delta.fabric.switches().len()],
+            known: vec![(0, TransitionEnd::Hole); delta.fabric.switches().len()],
             lid_change: 0,
             followed: Vec::new(),
         }
@@ -81,7 +81,7 @@ impl<'a> PathFollower<'a> {
     fn begin(&mut self, switches: impl Iterator<Item = SwitchId>) {
         self.lid_change += 1;
         for (switch, node) in switches.zip(0..) {
-            self.known[switch.index()] = (self.lid_change, PathEnd::Node(node));
+            self.known[switch.index()] = (self.lid_change, TransitionEnd::Node(node));
         }
     }
 
@@ -91,9 +91,9 @@ impl<'a> PathFollower<'a> {
         &mut self,
         switch: SwitchId,
         num: u8,
-        to: Destination,
+        to: LidOwner,
         inactive: &mut Vec<PortId>,
-    ) -> PathEnd {
+    ) -> TransitionEnd {
         self.followed.clear();
         let end = self.find_end(switch, num, to, inactive);
         for switch in &self.followed {
@@ -106,9 +106,9 @@ impl<'a> PathFollower<'a> {
         &mut self,
         mut switch: SwitchId,
         mut num: u8,
-        to: Destination,
+        to: LidOwner,
         inactive: &mut Vec<PortId>,
-    ) -> PathEnd {
+    ) -> TransitionEnd {
         let fabric = self.links.fabric();
         for _ in fabric.switches() {
             if num == 0 {
@@ -121,8 +121,8 @@ impl<'a> PathFollower<'a> {
                 self.followed.clear();
             }
             let next = match peer {
-                Peer::Switch(next) => next,
-                Peer::End(port) => return to.reached_at(Some(port)),
+                LinkPeer::Switch(next) => next,
+                LinkPeer::End(port) => return to.reached_at(Some(port)),
             };
             let (lid_change, end) = self.known[next.index()];
             if lid_change == self.lid_change {
@@ -132,21 +132,25 @@ impl<'a> PathFollower<'a> {
             let Some(out) = self.delta.plan.routing.lft(next).out(to.lid) else { break };
             (switch, num) = (next, out);
         }
-        PathEnd::Hole
+        TransitionEnd::Hole
     }
 }
 
 /// A LID, and the port that has it.
 #[derive(Clone, Copy)]
-struct Destination {
+struct LidOwner {
     lid: Lid,
     owner: Option<PortId>,
 }
 
-impl Destination {
+impl LidOwner {
     /// The end of a path to a port that is no switch on the way.
-    fn reached_at(self, port: Option<PortId>) -> PathEnd {
-        if port.is_some() && port == self.owner { PathEnd::Owner } else { PathEnd::Hole }
+    fn reached_at(self, port: Option<PortId>) -> TransitionEnd {
+        if port.is_some() && port == self.owner {
+            TransitionEnd::Owner
+        } else {
+            TransitionEnd::Hole
+        }
     }
 }
 
@@ -221,16 +225,16 @@ impl LidChange {
         let mut follow = |num| {
             let inactive = self.inactive.len();
             let end =
-                follower.follow(update.switch, num, Destination { lid, owner }, &mut self.inactive);
+                follower.follow(update.switch, num, LidOwner { lid, owner }, &mut self.inactive);
             Path { end, inactive: inactive..self.inactive.len() }
         };
         if update.is_unsure() {
-            let paths = (0..=ports).map(&mut follow).filter(|path| path.end != PathEnd::Hole);
+            let paths = (0..=ports).map(&mut follow).filter(|path| path.end != TransitionEnd::Hole);
             self.paths.extend(paths);
         } else {
             self.paths.extend(update.old(lid).map(&mut follow));
         }
-        let nowhere = Path { end: PathEnd::Hole, inactive: 0..0 };
+        let nowhere = Path { end: TransitionEnd::Hole, inactive: 0..0 };
         self.new.push(update.new_port(lid).map_or(nowhere, follow));
         self.old.push(first..self.paths.len());
     }
@@ -243,7 +247,7 @@ impl LidChange {
             updates[update as usize].is_unsure()
                 || !paths[old.clone()]
                     .iter()
-                    .any(|path| path.end != PathEnd::Hole && !path.is_inactive())
+                    .any(|path| path.end != TransitionEnd::Hole && !path.is_inactive())
         }));
         let graph = &mut buffers.before;
         arriving(&mut self.arrives_before, graph, nodes.len(), |node| {
@@ -254,8 +258,8 @@ impl LidChange {
         });
         let inactive = |node: usize| {
             let path = &new[node];
-            let end = if path.is_inactive() { PathEnd::Owner } else { path.end };
-            std::iter::once(end).filter(|_| path.is_inactive() || path.end != PathEnd::Owner)
+            let end = if path.is_inactive() { TransitionEnd::Owner } else { path.end };
+            std::iter::once(end).filter(|_| path.is_inactive() || path.end != TransitionEnd::Owner)
         };
         self.waits_for_link.clear();
         if self.inactive.is_empty() {
@@ -271,7 +275,7 @@ impl LidChange {
         for _ in &self.nodes {
             let path = &self.new[node];
             links.extend_from_slice(&self.inactive[path.inactive.clone()]);
-            let PathEnd::Node(next) = path.end else { break };
+            let TransitionEnd::Node(next) = path.end else { break };
             node = next as usize;
         }
         links
@@ -289,7 +293,7 @@ impl LidChange {
         before.begin(count);
         for node in 0..count {
             for path in paths[old[node].clone()].iter().chain(&new[node..=node]) {
-                if let PathEnd::Node(to) = path.end {
+                if let TransitionEnd::Node(to) = path.end {
                     next.add(node as u32, to);
                     before.add(to, node as u32);
                 }
@@ -302,7 +306,7 @@ impl LidChange {
         next.spread(in_use);
         for index in 0..count {
             let node = index as u32;
-            if let PathEnd::Node(on) = new[index].end {
+            if let TransitionEnd::Node(on) = new[index].end {
                 let may_loop = component[index] == component[on as usize];
                 let may_lose =
                     leads_to_hole[on as usize] && in_use[index] && self.arrives_after[index];
@@ -311,7 +315,7 @@ impl LidChange {
                 }
             }
             for path in &paths[old[index].clone()] {
-                if let PathEnd::Node(next) = path.end
+                if let TransitionEnd::Node(next) = path.end
                     && next != node
                     && in_use[index]
                     && !self.arrives_after[next as usize]
@@ -324,13 +328,13 @@ impl LidChange {
     }
 }
 
-fn leads_on(path: &Path) -> PathEnd {
-    if path.is_inactive() { PathEnd::Hole } else { path.end }
+fn leads_on(path: &Path) -> TransitionEnd {
+    if path.is_inactive() { TransitionEnd::Hole } else { path.end }
 }
 
 /// Sets `arrives` to true, by node, if one of these paths, continued from node to node, leads to
 /// [`PathEnd::Owner`]. The graph is a buffer.
-fn arriving<W: Iterator<Item = PathEnd>>(
+fn arriving<W: Iterator<Item = TransitionEnd>>(
     arrives: &mut Vec<bool>,
     before: &mut Graph,
     count: usize,
@@ -342,9 +346,9 @@ fn arriving<W: Iterator<Item = PathEnd>>(
     for (node, arrives) in arrives.iter_mut().enumerate() {
         for end in paths(node) {
             match end {
-                PathEnd::Owner => *arrives = true,
-                PathEnd::Node(next) => before.add(next, node as u32),
-                PathEnd::Hole => {}
+                TransitionEnd::Owner => *arrives = true,
+                TransitionEnd::Node(next) => before.add(next, node as u32),
+                TransitionEnd::Hole => {}
             }
         }
     }

@@ -21,7 +21,7 @@ const OPEN: u32 = ACTIVE - 1;
 
 /// The far end of a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Peer {
+pub(super) enum LinkPeer {
     Switch(SwitchId),
     /// A port of a node that is no switch.
     End(PortId),
@@ -54,7 +54,7 @@ impl<'a> LinkTable<'a> {
 
     /// The far end of the cable at a port, and true if the link is ACTIVE; `None` if there is no
     /// such port or no cable.
-    pub(super) fn peer(&self, switch: SwitchId, num: PortNum) -> Option<(Peer, bool)> {
+    pub(super) fn peer(&self, switch: SwitchId, num: PortNum) -> Option<(LinkPeer, bool)> {
         if num.index() >= self.ports {
             return None;
         }
@@ -69,8 +69,8 @@ impl<'a> LinkTable<'a> {
         let is_active = value & ACTIVE != 0;
         let peer = match value & SWITCH {
             _ if index == OPEN => return None,
-            0 => Peer::End(PortId(index)),
-            _ => Peer::Switch(SwitchId(index)),
+            0 => LinkPeer::End(PortId(index)),
+            _ => LinkPeer::Switch(SwitchId(index)),
         };
         Some((peer, is_active))
     }

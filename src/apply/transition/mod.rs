@@ -61,7 +61,7 @@ const DROPPED_VL: u8 = 15;
 
 /// A Set, or a barrier between several Sets before it and several after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct TransitionStep {
     /// The Set; `None` for a barrier.
     pub set: Option<SetId>,
     /// The data of the Set; `None` for the planned block of a linear forwarding table.
@@ -81,7 +81,7 @@ pub struct Step {
 /// All steps of a transition, in an order that satisfies their dependencies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<TransitionStep>,
     committed_routes: CommittedRoutes,
     /// The barrier that is done when packets have drained; `None` unless the transition is strict.
     drain: Option<u32>,
@@ -106,11 +106,11 @@ impl CommittedRoutes {
 }
 
 impl Steps {
-    pub fn iter(&self) -> std::slice::Iter<'_, Step> {
+    pub fn iter(&self) -> std::slice::Iter<'_, TransitionStep> {
         self.steps.iter()
     }
 
-    pub fn get(&self, index: u32) -> Option<&Step> {
+    pub fn get(&self, index: u32) -> Option<&TransitionStep> {
         self.steps.get(index as usize)
     }
 
@@ -148,7 +148,7 @@ impl Steps {
         self.steps.iter().filter(|step| step.set.is_some() && !step.is_last).count()
     }
 
-    fn push(&mut self, step: Step) -> u32 {
+    fn push(&mut self, step: TransitionStep) -> u32 {
         debug_assert!(
             step.after.iter().all(|&earlier| (earlier as usize) < self.steps.len()),
             "the sequence of the steps is a valid order"
@@ -165,7 +165,7 @@ impl Steps {
         is_deferred: bool,
         is_last: bool,
     ) -> u32 {
-        self.push(Step {
+        self.push(TransitionStep {
             set: Some(set),
             data: Some(Box::new(data)),
             after,
@@ -182,7 +182,7 @@ impl Steps {
     }
 
     fn barrier(&mut self, after: Vec<u32>, is_deferred: bool) -> u32 {
-        self.push(Step {
+        self.push(TransitionStep {
             set: None,
             data: None,
             after,
@@ -381,8 +381,15 @@ fn add_block(
         let data = (!is_last).then(|| Box::new(update.mixed(lids)));
         let links = if is_deferred { links(block, index, lids) } else { Vec::new() };
         let set = Some(update.set);
-        let step =
-            steps.push(Step { set, data, after, is_deferred, links, is_last, is_secondary: false });
+        let step = steps.push(TransitionStep {
+            set,
+            data,
+            after,
+            is_deferred,
+            links,
+            is_last,
+            is_secondary: false,
+        });
         // LinearFDBTop is raised after the entries below it were written.
         let last_lid = update.set.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
         let top = delta.fabric.switch(update.switch).switch_info.linear_fdb_top();

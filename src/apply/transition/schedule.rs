@@ -10,7 +10,7 @@
 //! others wait is chosen. Because the dependencies of a single LID have no cycle, some LID can
 //! always change, and the algorithm terminates.
 
-use super::block::{Block, Dependency};
+use super::block::{Block, ChangeDependency};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -75,15 +75,16 @@ fn deferred(block: &Block<'_>) -> Vec<u64> {
 
 /// Dependencies by the update and LID waited for.
 struct Dependents {
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<ChangeDependency>,
     /// The first dependency by (update waited for, LID); one more entry at the end.
     first: Vec<u32>,
 }
 
 impl Dependents {
     fn new(block: &Block<'_>) -> Self {
-        let place =
-            |dependency: &Dependency| dependency.on as usize * LIDS + usize::from(dependency.lid);
+        let place = |dependency: &ChangeDependency| {
+            dependency.on as usize * LIDS + usize::from(dependency.lid)
+        };
         let mut dependencies = block.dependencies.clone();
         dependencies.sort_unstable_by_key(|dependency| (place(dependency), dependency.update));
         let mut first = vec![0; block.updates.len() * LIDS + 1];
@@ -94,7 +95,7 @@ impl Dependents {
         Self { dependencies, first }
     }
 
-    fn of(&self, on: u32, lid: usize) -> &[Dependency] {
+    fn of(&self, on: u32, lid: usize) -> &[ChangeDependency] {
         let place = on as usize * LIDS + lid;
         &self.dependencies[self.first[place] as usize..self.first[place + 1] as usize]
     }

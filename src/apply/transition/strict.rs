@@ -93,7 +93,7 @@ pub fn order(delta: &Delta<'_>) -> Steps {
     let begin = if remapped.is_empty() { drain } else { steps.barrier(remapped, is_deferred) };
     let tops = tops(delta, &mut steps);
     for block in blocks.iter().filter(|block| !block.is_removal_only) {
-        let step = steps.push(super::Step {
+        let step = steps.push(super::TransitionStep {
             set: Some(block.set),
             data: None,
             after: vec![begin],

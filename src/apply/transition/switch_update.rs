@@ -9,7 +9,7 @@ use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 
 /// The entries that a switch holds.
 #[derive(Clone, Copy)]
-enum Held<'a> {
+enum EntriesBefore<'a> {
     /// Known entries, in effect up to LinearFDBTop.
     Known(&'a [u8]),
     /// Either of two versions, because the last Set was not acknowledged.
@@ -22,7 +22,7 @@ enum Held<'a> {
 pub(super) struct SwitchUpdate<'a> {
     pub set: SetId,
     pub switch: SwitchId,
-    held: Held<'a>,
+    held: EntriesBefore<'a>,
     wanted: &'a [u8],
     /// LinearFDBTop as read from the switch.
     pub top: Lid,
@@ -33,9 +33,11 @@ impl<'a> SwitchUpdate<'a> {
         let node = delta.fabric.node(set.node);
         let held = delta.held_lft_block(set);
         let held = match held {
-            Some(_) if delta.is_pending(set.node, AttrId::LINEAR_FT, set.attr_mod) => Held::Unsure,
-            Some(held) => Held::Known(held),
-            None => Held::Empty,
+            Some(_) if delta.is_pending(set.node, AttrId::LINEAR_FT, set.attr_mod) => {
+                EntriesBefore::Unsure
+            }
+            Some(held) => EntriesBefore::Known(held),
+            None => EntriesBefore::Empty,
         };
         let top = Lid(node.switch_info.linear_fdb_top());
         Some(Self { set, switch: node.switch?, held, wanted: delta.lft_block(set), top })
@@ -43,24 +45,24 @@ impl<'a> SwitchUpdate<'a> {
 
     /// True if the table is new, so that the switch does not forward by it yet.
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.held, Held::Empty)
+        matches!(self.held, EntriesBefore::Empty)
     }
 
     /// True if either of two versions of the block may be in effect.
     pub(super) fn is_unsure(&self) -> bool {
-        matches!(self.held, Held::Unsure)
+        matches!(self.held, EntriesBefore::Unsure)
     }
 
     /// True if an intermediate version with old and new entries can be written.
     pub(super) fn can_be_mixed(&self) -> bool {
-        matches!(self.held, Held::Known(_))
+        matches!(self.held, EntriesBefore::Known(_))
     }
 
     /// The intermediate version with new entries for `lids` and old entries for all other LIDs.
     pub(super) fn mixed(&self, lids: u64) -> [u8; LFT_BLOCK] {
         std::array::from_fn(|index| {
             let old = match self.held {
-                Held::Known(entries) => entries.get(index),
+                EntriesBefore::Known(entries) => entries.get(index),
                 _ => None,
             };
             let entry = if lids >> index & 1 == 1 { self.wanted.get(index) } else { old };
@@ -71,7 +73,7 @@ impl<'a> SwitchUpdate<'a> {
     /// The present output port for a LID of the block; `None` if the switch drops it.
     pub(super) fn old(&self, lid: Lid) -> Option<u8> {
         match self.held {
-            Held::Known(entries) if lid <= self.top => {
+            EntriesBefore::Known(entries) if lid <= self.top => {
                 entry(entries, lid).filter(|&port| port != LFT_NO_PATH)
             }
             _ => None,

@@ -18,7 +18,7 @@ use crate::publish::Subnet;
 use crate::transport::gsi::{GsiClient, GsiTimeouts};
 use arc_swap::ArcSwap;
 use failures::CongestionFailureLog;
-use round::Round;
+use round::CongestionPass;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -127,7 +127,7 @@ impl CongestionManager {
         };
         let batch = self.connections.client.batch(timeouts);
         let mut failures = CongestionFailureLog::default();
-        let round = Round::new(subnet, &mut self.devices, &mut failures, due);
+        let round = CongestionPass::new(subnet, &mut self.devices, &mut failures, due);
         let figures = round.run(batch, subnets).await;
         failures.log(subnet);
         let last = figures.round;

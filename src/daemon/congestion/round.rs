@@ -24,7 +24,7 @@ pub(super) struct RoundFigures {
 }
 
 /// A round.
-pub(super) struct Round<'a> {
+pub(super) struct CongestionPass<'a> {
     subnet: &'a Arc<Subnet>,
     devices: &'a mut CongestionDevices,
     failures: &'a mut CongestionFailureLog,
@@ -36,7 +36,7 @@ pub(super) struct Round<'a> {
     figures: RoundFigures,
 }
 
-impl<'a> Round<'a> {
+impl<'a> CongestionPass<'a> {
     pub(super) fn new(
         subnet: &'a Arc<Subnet>,
         devices: &'a mut CongestionDevices,

@@ -19,7 +19,7 @@ use crate::transport::Agent;
 use crate::transport::gsi::{GsiBatch, GsiError, GsiResult, GsiTag};
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Mad, Method, Status};
-use crate::wire::perf::{self, Group, PerfAttr, PerfData};
+use crate::wire::perf::{self, CounterAttribute, PerfAttr, PerfData};
 use crate::wire::record::ClassPortInfo;
 use chrono::Utc;
 use std::collections::{BTreeSet, VecDeque};
@@ -227,7 +227,7 @@ impl<'a> Sweep<'a> {
             CounterQuery::Clear(attr_id) => (Method::SET, attr_id, None),
         };
         data.set_port_select(self.targets.fabric.port(port).num);
-        if let Some(group) = Group::by_id(attr_id) {
+        if let Some(group) = CounterAttribute::by_id(attr_id) {
             group.select(&mut data, selection.unwrap_or_else(|| group.all()));
         }
         perf::request(method, attr_id, 0, &data)

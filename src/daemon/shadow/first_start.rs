@@ -5,7 +5,7 @@
 //! devices hold, and programming in its usual order.
 
 use crate::apply::inherited;
-use crate::apply::{Acknowledged, ApplyControl, ApplyReport, ApplySettings, Devices, apply};
+use crate::apply::{Acknowledged, ApplyControl, ApplyReport, ApplySettings, PassDevices, apply};
 use crate::cli::configuration;
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
@@ -169,7 +169,7 @@ impl FirstStart {
         let mut acknowledged = Acknowledged::default();
         let keys = &self.m_keys;
         inherited::adopt(client, &observation, verified.plan(), &mut acknowledged, keys).await;
-        let devices = Devices {
+        let devices = PassDevices {
             client,
             observation: &mut observation,
             acknowledged: &mut acknowledged,

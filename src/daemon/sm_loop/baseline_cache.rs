@@ -32,7 +32,7 @@ pub struct Last<T> {
 
 /// The baselines, and the tasks that compute them.
 pub struct BaselineCache<T> {
-    held: Arc<Mutex<Held<T>>>,
+    held: Arc<Mutex<HeldPlan<T>>>,
     /// The last computation, which waits for the ones before it.
     computing: Option<Computing>,
 }
@@ -44,7 +44,7 @@ struct Computing {
     task: JoinHandle<()>,
 }
 
-struct Held<T> {
+struct HeldPlan<T> {
     /// Number of the plan that needs a baseline.
     plan: u64,
     carried: Option<Arc<Carried<T>>>,
@@ -63,7 +63,7 @@ struct Computed<T> {
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
-        let held = Held { plan: 0, carried: None, computed: None, pending: None };
+        let held = HeldPlan { plan: 0, carried: None, computed: None, pending: None };
         Self { held: Arc::new(Mutex::new(held)), computing: None }
     }
 }
@@ -176,7 +176,7 @@ impl<T: Send + Sync + 'static> CarriedBaseline<T> {
     }
 }
 
-impl<T> Held<T> {
+impl<T> HeldPlan<T> {
     /// The computed baseline of the plan.
     fn of_plan(&self) -> Option<Arc<T>> {
         let computed = self.computed.as_ref().filter(|computed| computed.plan == self.plan)?;
@@ -204,19 +204,19 @@ fn free<T: Send + 'static>(unused: Option<T>) {
 }
 
 /// The carried baseline, when its work is done on another thread.
-fn made<T: Send + Sync + 'static>(held: &Mutex<Held<T>>) -> JoinHandle<Option<Arc<T>>> {
+fn made<T: Send + Sync + 'static>(held: &Mutex<HeldPlan<T>>) -> JoinHandle<Option<Arc<T>>> {
     let carried = lock(held).carried.clone();
     spawn_preparation(move || carried.and_then(|carried| LazyLock::force(&carried).clone()))
 }
 
 /// Takes the last computed baseline; a copy if it is that of the plan, which needs it until there is
 /// another one.
-fn take_computed<T>(held: &Mutex<Held<T>>) -> Option<Arc<T>> {
+fn take_computed<T>(held: &Mutex<HeldPlan<T>>) -> Option<Arc<T>> {
     let mut held = lock(held);
     held.of_plan().or_else(|| held.computed.take().map(|computed| computed.baseline))
 }
 
-fn lock<T>(held: &Mutex<Held<T>>) -> MutexGuard<'_, Held<T>> {
+fn lock<T>(held: &Mutex<HeldPlan<T>>) -> MutexGuard<'_, HeldPlan<T>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

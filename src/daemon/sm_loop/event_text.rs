@@ -1,7 +1,7 @@
 //! Descriptions of events for the time line of a recording.
 
 use crate::daemon::messages::SmEvent;
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 use crate::observe::traps::TrapEvent;
 use crate::record::entry::EventKind;
 
@@ -24,20 +24,20 @@ pub(super) fn describe(event: &SmEvent) -> (EventKind, String) {
     }
 }
 
-fn describe_action(action: &Action) -> String {
+fn describe_action(action: &OperatorAction) -> String {
     match action {
-        Action::Resweep => "sweep".into(),
-        Action::LightSweep => "light sweep".into(),
-        Action::Sweeping(true) => "allow sweeps".into(),
-        Action::Sweeping(false) => "inhibit sweeps".into(),
-        Action::Reroute => "plan all routes again".into(),
-        Action::Quarantine(guid, num) => format!("quarantine the link at {guid}[{num}]"),
-        Action::Release(guid, num) => format!("release the link at {guid}[{num}]"),
-        Action::WhatIf(guid, num) => format!("plan without the link at {guid}[{num}]"),
-        Action::Priority(priority) => format!("set priority {priority}"),
-        Action::Dump => "write dump files".into(),
-        Action::Handover(Some(guid)) => format!("hand over to the SM at port GUID {guid}"),
-        Action::Handover(None) => "hand over".into(),
+        OperatorAction::Resweep => "sweep".into(),
+        OperatorAction::LightSweep => "light sweep".into(),
+        OperatorAction::Sweeping(true) => "allow sweeps".into(),
+        OperatorAction::Sweeping(false) => "inhibit sweeps".into(),
+        OperatorAction::Reroute => "plan all routes again".into(),
+        OperatorAction::Quarantine(guid, num) => format!("quarantine the link at {guid}[{num}]"),
+        OperatorAction::Release(guid, num) => format!("release the link at {guid}[{num}]"),
+        OperatorAction::WhatIf(guid, num) => format!("plan without the link at {guid}[{num}]"),
+        OperatorAction::Priority(priority) => format!("set priority {priority}"),
+        OperatorAction::Dump => "write dump files".into(),
+        OperatorAction::Handover(Some(guid)) => format!("hand over to the SM at port GUID {guid}"),
+        OperatorAction::Handover(None) => "hand over".into(),
         other => other.name().into(),
     }
 }

@@ -122,7 +122,7 @@ impl FileWriter {
             let (jobs, queued_jobs) = watch::channel(None);
             let (dumps, queued_dumps) = mpsc::unbounded_channel();
             let stop = StopWriting::default();
-            let server = Server {
+            let server = WriterContext {
                 files: files.clone(),
                 problem: problem.clone(),
                 stop: stop.clone(),
@@ -153,14 +153,14 @@ impl FileWriter {
 }
 
 /// What the task that writes uses.
-struct Server {
+struct WriterContext {
     files: StateFiles,
     problem: Arc<FileProblem>,
     stop: StopWriting,
     failures: FailureLog,
 }
 
-impl Server {
+impl WriterContext {
     /// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
     /// it returns an error.
     async fn serve(

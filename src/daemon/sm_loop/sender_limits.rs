@@ -18,7 +18,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The traps from a port.
 #[derive(Debug)]
-struct Sender {
+struct TrapSender {
     period_start: Instant,
     admitted: u32,
     logged: u32,
@@ -28,7 +28,7 @@ struct Sender {
     unlogged: u64,
 }
 
-impl Sender {
+impl TrapSender {
     fn new(period_start: Instant) -> Self {
         Self { period_start, admitted: 0, logged: 0, omitted: 0, unlogged: 0 }
     }
@@ -47,14 +47,14 @@ pub(super) struct SenderReport {
 /// Traps by source LID, of which there are at most 49,151.
 #[derive(Debug, Default)]
 pub(super) struct SenderLimits {
-    by_lid: HashMap<Lid, Sender>,
+    by_lid: HashMap<Lid, TrapSender>,
     next_report: Option<Instant>,
 }
 
 impl SenderLimits {
     /// Counts a trap from `lid`; false if it exceeds the limit.
     pub(super) fn admit(&mut self, lid: Lid, now: Instant) -> bool {
-        let sender = self.by_lid.entry(lid).or_insert_with(|| Sender::new(now));
+        let sender = self.by_lid.entry(lid).or_insert_with(|| TrapSender::new(now));
         if now.duration_since(sender.period_start) >= PERIOD {
             (sender.period_start, sender.admitted, sender.logged) = (now, 0, 0);
         }
@@ -69,13 +69,13 @@ impl SenderLimits {
 
     /// Counts `count` traps or SMInfo requests of `lid` that were dropped before they got here.
     pub(super) fn omitted(&mut self, lid: Lid, count: u64, now: Instant) {
-        self.by_lid.entry(lid).or_insert_with(|| Sender::new(now)).omitted += count;
+        self.by_lid.entry(lid).or_insert_with(|| TrapSender::new(now)).omitted += count;
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
     }
 
     /// True if an admitted trap of `lid` is to be logged; counts it otherwise.
     pub(super) fn is_logged(&mut self, lid: Lid, now: Instant) -> bool {
-        let sender = self.by_lid.entry(lid).or_insert_with(|| Sender::new(now));
+        let sender = self.by_lid.entry(lid).or_insert_with(|| TrapSender::new(now));
         if sender.logged < MAX_LOGGED {
             sender.logged += 1;
             return true;

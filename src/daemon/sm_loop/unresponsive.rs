@@ -7,7 +7,7 @@ use crate::daemon::sm_loop::unresponsive_devices::{UnresponsiveDevices, name};
 use crate::fabric::Fabric;
 use crate::notes::counted;
 use crate::observe::Observation;
-use crate::observe::light::Findings;
+use crate::observe::light::LightFindings;
 use crate::observe::unresponsive::KnownDevices;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -106,7 +106,7 @@ impl UnresponsiveDevices {
 
     /// After a light sweep: delays the next queries to devices that do not answer. True if some of
     /// them count as gone from now on, so that a heavy sweep must follow.
-    pub(super) fn asked_again(&mut self, options: &Options, findings: &Findings) -> bool {
+    pub(super) fn asked_again(&mut self, options: &Options, findings: &LightFindings) -> bool {
         let now = Instant::now();
         for &guid in &findings.unresponsive {
             self.asked(guid, now);

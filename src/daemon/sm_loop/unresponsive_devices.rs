@@ -50,7 +50,7 @@ impl Default for UnresponsiveDevices {
 
 /// Devices that fell silent, answer again or left with a snapshot.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct ResponseChanges {
     pub(super) fallen_silent: Vec<Guid>,
     /// Devices that answer again, with the duration of their silence.
     pub(super) returned: Vec<(Guid, Duration)>,
@@ -60,8 +60,8 @@ pub(super) struct Changes {
 
 impl UnresponsiveDevices {
     /// Compares a new snapshot with what is known.
-    pub(super) fn update(&mut self, fabric: &Fabric, now: Instant) -> Changes {
-        let mut changes = Changes::default();
+    pub(super) fn update(&mut self, fabric: &Fabric, now: Instant) -> ResponseChanges {
+        let mut changes = ResponseChanges::default();
         let mut before = std::mem::take(&mut self.silences);
         for id in fabric.unresponsive() {
             let guid = fabric.node(id).guid();

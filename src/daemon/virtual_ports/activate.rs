@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What a vport is to be.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct VportTarget {
     pub index: u16,
     pub table: Arc<VportTable>,
     /// Blocks of the GUID table that clients have written.
@@ -25,7 +25,7 @@ pub(super) struct Target {
     pub reregister: bool,
 }
 
-impl Target {
+impl VportTarget {
     /// True if the vport needs a Set.
     pub(super) fn is_due(&self, managed: &ManagedVport) -> bool {
         managed.failure.is_none()
@@ -106,7 +106,7 @@ impl Target {
 pub(super) async fn activate(
     port: &PortClient,
     vports: &mut BTreeMap<u16, ManagedVport>,
-    targets: &[Target],
+    targets: &[VportTarget],
 ) -> Vec<u16> {
     set_pkeys(port, vports, targets).await;
     set_guids(port, vports, targets).await;
@@ -117,7 +117,7 @@ pub(super) async fn activate(
 async fn set_guids(
     port: &PortClient,
     vports: &mut BTreeMap<u16, ManagedVport>,
-    targets: &[Target],
+    targets: &[VportTarget],
 ) {
     let mut changed: Vec<(u16, u8, GuidBlock)> = Vec::new();
     for target in targets {
@@ -155,7 +155,7 @@ struct ChangedBlock {
 async fn set_pkeys(
     port: &PortClient,
     vports: &mut BTreeMap<u16, ManagedVport>,
-    targets: &[Target],
+    targets: &[VportTarget],
 ) {
     let mut changed: Vec<ChangedBlock> = Vec::new();
     for target in targets {
@@ -194,9 +194,9 @@ async fn set_pkeys(
 async fn set_infos(
     port: &PortClient,
     vports: &mut BTreeMap<u16, ManagedVport>,
-    targets: &[Target],
+    targets: &[VportTarget],
 ) -> Vec<u16> {
-    let mut due: Vec<&Target> = Vec::new();
+    let mut due: Vec<&VportTarget> = Vec::new();
     let mut requests: Vec<SmpRequest> = Vec::new();
     for target in targets {
         let Some(managed) = vports.get_mut(&target.index) else { continue };

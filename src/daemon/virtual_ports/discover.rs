@@ -23,14 +23,14 @@ const REVISION: u8 = 0;
 
 /// What a discovery found.
 #[derive(Debug)]
-pub(super) struct Discovered {
+pub(super) struct DiscoveredVports {
     pub top_index: u16,
     /// The device claims a top index above the number of vports that it supports.
     pub claims_too_many: bool,
     pub vports: BTreeMap<u16, ManagedVport>,
 }
 
-impl Discovered {
+impl DiscoveredVports {
     /// Vports of the physical port `guid` that have the GUID of another physical port are not managed.
     pub(super) fn without_taken_guids(mut self, fabric: &Fabric, guid: Guid) -> Self {
         for managed in self.vports.values_mut().filter(|managed| managed.failure.is_none()) {
@@ -46,7 +46,7 @@ impl Discovered {
 
 /// What a discovery reads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
+pub(super) struct DiscoveryExtent {
     pub scope: DiscoveryScope,
     /// VNodeInfo of all vports is read before they are used.
     pub with_vnodes: bool,
@@ -59,9 +59,9 @@ pub(super) struct Extent {
 pub(super) async fn discover(
     port: &PortClient,
     known: &ManagedPort,
-    extent: Extent,
-) -> Result<Option<Discovered>, VirtualFailure> {
-    let Extent { scope, .. } = extent;
+    extent: DiscoveryExtent,
+) -> Result<Option<DiscoveredVports>, VirtualFailure> {
+    let DiscoveryExtent { scope, .. } = extent;
     let Some(info) = enabled_info(port, scope).await? else { return Ok(None) };
     let claims_too_many = info.top_index() >= info.vport_cap().max(1);
     let top_index = info.top_index().min(info.vport_cap().saturating_sub(1));
@@ -96,7 +96,7 @@ pub(super) async fn discover(
         }
         reader.read(&unread).await?;
     }
-    Ok(Some(Discovered { top_index, claims_too_many, vports: reader.vports }))
+    Ok(Some(DiscoveredVports { top_index, claims_too_many, vports: reader.vports }))
 }
 
 /// The vports of a block of states that are not Down, with their states. `first`: the first index of

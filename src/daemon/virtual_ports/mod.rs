@@ -43,7 +43,7 @@ use crate::wire::vendor::facts::TRAP_VPORT_STATE;
 use activate::activate;
 use arc_swap::ArcSwap;
 use client::PortClients;
-use discover::{Discovered, Extent, disable, discover};
+use discover::{DiscoveredVports, DiscoveryExtent, disable, discover};
 use dump::DumpWriter;
 use early::is_early;
 use futures_util::stream::{self, Stream, StreamExt};
@@ -310,7 +310,7 @@ impl VirtualPortManager {
         let ports = self.ports.due().into_iter().filter_map(|(guid, scope)| {
             let client = clients.of_port(guid)?;
             let known = self.ports.0.get(&guid)?;
-            let extent = Extent { scope, with_vnodes };
+            let extent = DiscoveryExtent { scope, with_vnodes };
             Some(async move {
                 let found = discover(&client, known, extent).await;
                 // Other ports answer meanwhile.
@@ -333,7 +333,7 @@ impl VirtualPortManager {
                 Ok(Some((snapshot, found))) => {
                     made.insert(guid, snapshot);
                     counts.add(scope, &found);
-                    let Discovered { top_index, vports, .. } = found;
+                    let DiscoveredVports { top_index, vports, .. } = found;
                     let now = ManagedPort { top_index, vports, failure: None, ..*port };
                     let before = std::mem::replace(port, now);
                     report::discovered(&self.connections.activity, guid, &before, port);

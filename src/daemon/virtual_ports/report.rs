@@ -1,7 +1,7 @@
 //! Log lines about vports, and their records of the activity report.
 
 use super::VirtualPortManager;
-use super::discover::Discovered;
+use super::discover::DiscoveredVports;
 use crate::config::options::ActivitySubjects;
 use crate::daemon::activity::ActivityReport;
 use crate::fabric::Fabric;
@@ -26,7 +26,7 @@ pub(super) struct DiscoveryCounts {
 }
 
 impl DiscoveryCounts {
-    pub(super) fn add(&mut self, scope: DiscoveryScope, found: &Discovered) {
+    pub(super) fn add(&mut self, scope: DiscoveryScope, found: &DiscoveredVports) {
         self.ports += usize::from(scope == DiscoveryScope::Full);
         self.vports += if scope == DiscoveryScope::Full { found.vports.len() } else { 0 };
         self.claiming += usize::from(found.claims_too_many);

@@ -1,6 +1,6 @@
 //! The states of vports that a subnet has planned, and the vports that are not in them.
 
-use super::activate::Target;
+use super::activate::VportTarget;
 use crate::fabric::PortId;
 use crate::fabric::virtual_ports::{EndPort, VirtualPort, VirtualizedPort};
 use crate::ids::{Guid, Lid};
@@ -69,7 +69,7 @@ pub(super) fn targets(
     guid: Guid,
     port: &ManagedPort,
     homes: &FxHashMap<Guid, Guid>,
-) -> Vec<Target> {
+) -> Vec<VportTarget> {
     let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
     let tables = &subnet.plan.partitions.virtual_tables;
     let target = |(&index, managed): (&u16, &ManagedVport)| {
@@ -81,7 +81,7 @@ pub(super) fn targets(
             && !subnet.options.no_clients_rereg
             && (!has_moved || subnet.options.rereg_on_guid_migr);
         let guids = planned.guids(index);
-        let target = Target { index, table, guids, lid, reregister };
+        let target = VportTarget { index, table, guids, lid, reregister };
         target.is_due(managed).then_some(target)
     };
     port.vports.iter().filter_map(target).collect()

@@ -3,7 +3,7 @@
 use super::error::ApiError;
 use crate::ids::{Guid, PortNum};
 use crate::manage::action::{
-    Action, HandoverBody, IncidentBody, LinkBody, LogLevelBody, PerfmgrBody, PriorityBody,
+    HandoverBody, IncidentBody, LinkBody, LogLevelBody, OperatorAction, PerfmgrBody, PriorityBody,
 };
 use crate::perfmgr::command::PerfCommand;
 use serde::de::DeserializeOwned;
@@ -39,68 +39,68 @@ fn data_problem(message: &str) -> String {
 }
 
 /// An action without parameters: the body is empty or `{}`.
-fn plain(body: &[u8], action: Action) -> Result<Action, ApiError> {
+fn plain(body: &[u8], action: OperatorAction) -> Result<OperatorAction, ApiError> {
     match body.trim_ascii() {
         b"" | b"{}" => Ok(action),
         _ => Err(ApiError::new(400, format!("the action {} takes no body", action.name()))),
     }
 }
 
-pub(super) fn resweep(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Resweep)
+pub(super) fn resweep(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Resweep)
 }
 
-pub(super) fn reroute(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Reroute)
+pub(super) fn reroute(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Reroute)
 }
 
-pub(super) fn reload(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Reload)
+pub(super) fn reload(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Reload)
 }
 
-pub(super) fn dump(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Dump)
+pub(super) fn dump(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Dump)
 }
 
-pub(super) fn record(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Record)
+pub(super) fn record(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Record)
 }
 
-pub(super) fn exit(body: &[u8]) -> Result<Action, ApiError> {
-    plain(body, Action::Exit)
+pub(super) fn exit(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    plain(body, OperatorAction::Exit)
 }
 
-pub(super) fn loglevel(body: &[u8]) -> Result<Action, ApiError> {
-    json(body).map(|LogLevelBody { flags }| Action::LogLevel(flags))
+pub(super) fn loglevel(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    json(body).map(|LogLevelBody { flags }| OperatorAction::LogLevel(flags))
 }
 
-pub(super) fn priority(body: &[u8]) -> Result<Action, ApiError> {
+pub(super) fn priority(body: &[u8]) -> Result<OperatorAction, ApiError> {
     let PriorityBody { priority } = json(body)?;
     if priority > MAX_PRIORITY {
         let text = format!("the body: priority {priority} is not 0 to {MAX_PRIORITY}");
         return Err(ApiError::new(400, text));
     }
-    Ok(Action::Priority(priority))
+    Ok(OperatorAction::Priority(priority))
 }
 
-pub(super) fn handover(body: &[u8]) -> Result<Action, ApiError> {
+pub(super) fn handover(body: &[u8]) -> Result<OperatorAction, ApiError> {
     if body.trim_ascii().is_empty() {
-        return Ok(Action::Handover(None));
+        return Ok(OperatorAction::Handover(None));
     }
     let HandoverBody { to } = json(body)?;
-    to.as_deref().map(guid).transpose().map(Action::Handover)
+    to.as_deref().map(guid).transpose().map(OperatorAction::Handover)
 }
 
-pub(super) fn quarantine(body: &[u8]) -> Result<Action, ApiError> {
-    link(body).map(|(guid, port)| Action::Quarantine(guid, port))
+pub(super) fn quarantine(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    link(body).map(|(guid, port)| OperatorAction::Quarantine(guid, port))
 }
 
-pub(super) fn release(body: &[u8]) -> Result<Action, ApiError> {
-    link(body).map(|(guid, port)| Action::Release(guid, port))
+pub(super) fn release(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    link(body).map(|(guid, port)| OperatorAction::Release(guid, port))
 }
 
-pub(super) fn what_if(body: &[u8]) -> Result<Action, ApiError> {
-    link(body).map(|(guid, port)| Action::WhatIf(guid, port))
+pub(super) fn what_if(body: &[u8]) -> Result<OperatorAction, ApiError> {
+    link(body).map(|(guid, port)| OperatorAction::WhatIf(guid, port))
 }
 
 /// The port that names a link.
@@ -113,15 +113,15 @@ fn link(body: &[u8]) -> Result<(Guid, PortNum), ApiError> {
     Ok((guid(&text)?, PortNum(port)))
 }
 
-pub(super) fn accept(body: &[u8]) -> Result<Action, ApiError> {
+pub(super) fn accept(body: &[u8]) -> Result<OperatorAction, ApiError> {
     let IncidentBody { id } = json(body)?;
-    Ok(Action::Accept(id))
+    Ok(OperatorAction::Accept(id))
 }
 
-pub(super) fn perfmgr(body: &[u8]) -> Result<Action, ApiError> {
+pub(super) fn perfmgr(body: &[u8]) -> Result<OperatorAction, ApiError> {
     let PerfmgrBody { command } = json(body)?;
     let command = PerfCommand::parse(&command);
-    command.map(Action::Perfmgr).map_err(|problem| ApiError::new(400, problem))
+    command.map(OperatorAction::Perfmgr).map_err(|problem| ApiError::new(400, problem))
 }
 
 /// A GUID in hexadecimal digits, with or without `0x`.
@@ -138,19 +138,19 @@ mod tests {
 
     #[test]
     fn bodies_are_checked() {
-        assert_eq!(resweep(b" \n"), Ok(Action::Resweep));
-        assert_eq!(reload(b"{}"), Ok(Action::Reload));
-        assert_eq!(loglevel(br#"{"flags": 131}"#), Ok(Action::LogLevel(0x83)));
-        assert_eq!(priority(br#"{"priority": 15}"#), Ok(Action::Priority(15)));
-        assert_eq!(handover(b""), Ok(Action::Handover(None)));
-        assert_eq!(handover(br#"{"to": "0xab"}"#), Ok(Action::Handover(Some(Guid(0xAB)))));
+        assert_eq!(resweep(b" \n"), Ok(OperatorAction::Resweep));
+        assert_eq!(reload(b"{}"), Ok(OperatorAction::Reload));
+        assert_eq!(loglevel(br#"{"flags": 131}"#), Ok(OperatorAction::LogLevel(0x83)));
+        assert_eq!(priority(br#"{"priority": 15}"#), Ok(OperatorAction::Priority(15)));
+        assert_eq!(handover(b""), Ok(OperatorAction::Handover(None)));
+        assert_eq!(handover(br#"{"to": "0xab"}"#), Ok(OperatorAction::Handover(Some(Guid(0xAB)))));
         assert_eq!(
             release(br#"{"guid": "0xab", "port": 3}"#),
-            Ok(Action::Release(Guid(0xAB), PortNum(3)))
+            Ok(OperatorAction::Release(Guid(0xAB), PortNum(3)))
         );
         assert_eq!(
             quarantine(br#"{"guid": "ab", "port": 254}"#),
-            Ok(Action::Quarantine(Guid(0xAB), PortNum(254)))
+            Ok(OperatorAction::Quarantine(Guid(0xAB), PortNum(254)))
         );
         assert_eq!(problem(exit(b"{\"now\":1}")), "the action exit takes no body");
         assert_eq!(
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(problem(handover(br#"{"to": "+1"}"#)), "'+1' is not a GUID");
     }
 
-    fn problem(result: Result<Action, ApiError>) -> String {
+    fn problem(result: Result<OperatorAction, ApiError>) -> String {
         result.expect_err("invalid").text
     }
 }

@@ -4,7 +4,7 @@ use super::context::ApiContext;
 use super::error::ApiError;
 use super::query::{ApiQuery, Parameter};
 use super::reply::HttpReply;
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 
 /// A resource or an action.
 pub struct ApiEndpoint {
@@ -25,7 +25,7 @@ pub enum Handler {
     /// Makes the reply.
     Read(fn(&ApiContext<'_>, &ApiQuery) -> Result<HttpReply, ApiError>),
     /// Reads the action from the body.
-    Act(fn(&[u8]) -> Result<Action, ApiError>),
+    Act(fn(&[u8]) -> Result<OperatorAction, ApiError>),
     /// Replays the recording in the body.
     Replay,
     /// The stream of events.

@@ -1,7 +1,7 @@
 //! The commands of the console, with OpenSM's words, and their help.
 
 use super::{ConsoleSources, balance, perf, ports, status};
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 use crate::notes::OPENSM_VERSION;
 use std::fs;
 
@@ -97,14 +97,14 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Cons
         "permodlog" => per_module_log(sources),
         "priority" => priority(sources, first),
         "resweep" => match first {
-            Some("heavy") => sources.act(&Action::Resweep),
-            Some("light") => sources.act(&Action::LightSweep),
+            Some("heavy") => sources.act(&OperatorAction::Resweep),
+            Some("light") => sources.act(&OperatorAction::LightSweep),
             _ => format!("Invalid resweep command\n{}", details("resweep")),
         },
-        "reroute" => sources.act(&Action::Reroute),
+        "reroute" => sources.act(&OperatorAction::Reroute),
         "sweep" => match first {
-            Some("on") => sources.act(&Action::Sweeping(true)),
-            Some("off") => sources.act(&Action::Sweeping(false)),
+            Some("on") => sources.act(&OperatorAction::Sweeping(true)),
+            Some("off") => sources.act(&OperatorAction::Sweeping(false)),
             _ => format!("Invalid sweep command\n{}", details("sweep")),
         },
         "status" => match first {
@@ -118,8 +118,8 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Cons
             Some(_) => details("status"),
         },
         "logflush" => match first {
-            Some("on") => sources.act(&Action::LogFlush(true)),
-            Some("off") => sources.act(&Action::LogFlush(false)),
+            Some("on") => sources.act(&OperatorAction::LogFlush(true)),
+            Some("off") => sources.act(&OperatorAction::LogFlush(false)),
             _ => format!("Invalid logflush command\n{}", details("logflush")),
         },
         "querylid" => match first {
@@ -134,7 +134,7 @@ pub(super) fn run(sources: &ConsoleSources, line: &str, is_remote: bool) -> Cons
             .unwrap_or_else(|| format!("Invalid switchguid specified\n{}", details("lidbalance"))),
         "dump_conf" => sources.status.load().options.to_text(),
         // A heavy sweep reads the NodeDescriptions again.
-        "update_desc" => sources.act(&Action::Resweep),
+        "update_desc" => sources.act(&OperatorAction::Resweep),
         "version" => format!("{OPENSM_VERSION}\n"),
         "perfmgr" | "pm" => perf::run(sources, rest.trim()),
         "dump_portguid" => ports::dump_port_guids(sources, &words, is_remote),
@@ -179,7 +179,7 @@ fn log_level(sources: &ConsoleSources, word: Option<&str>) -> String {
     };
     match number::<u8>(word) {
         Some(flags) => {
-            let problem = sources.act(&Action::LogLevel(flags));
+            let problem = sources.act(&OperatorAction::LogLevel(flags));
             format!("Setting log level to 0x{flags:x}\n{problem}")
         }
         None => format!("Invalid log level {word}\n"),
@@ -202,7 +202,7 @@ fn priority(sources: &ConsoleSources, word: Option<&str>) -> String {
     };
     match number::<u8>(word).filter(|priority| *priority <= 15) {
         Some(priority) => {
-            let problem = sources.act(&Action::Priority(priority));
+            let problem = sources.act(&OperatorAction::Priority(priority));
             format!("Setting sm-priority to {priority}\n{problem}")
         }
         None => format!("Invalid sm-priority {word}; must be between 0 and 15\n"),

@@ -17,7 +17,7 @@ mod ports;
 mod session;
 mod status;
 
-use super::action::{Action, Control};
+use super::action::{Control, OperatorAction};
 use super::loop_status::LoopStatus;
 use super::sources::SaQueryFn;
 use crate::config::options::{Console as Kind, Options};
@@ -61,7 +61,7 @@ pub struct ConsoleSources {
 
 impl ConsoleSources {
     /// Starts an action. Returns the reason if it is not possible.
-    fn act(&self, action: &Action) -> String {
+    fn act(&self, action: &OperatorAction) -> String {
         match self.control.start(action) {
             Ok(_) => String::new(),
             Err(problem) => format!("{problem}\n"),

@@ -1,7 +1,7 @@
 //! The command `perfmgr`: the state of the performance manager, its counters, and its commands.
 
 use super::ConsoleSources;
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::database::{Database, NodeEntry};
 use crate::perfmgr::dump;
@@ -56,7 +56,7 @@ pub(super) fn run(sources: &ConsoleSources, text: &str) -> String {
 /// Sends a command to the performance manager.
 fn command(sources: &ConsoleSources, text: &str) -> String {
     match PerfCommand::parse(text) {
-        Ok(command) => sources.act(&Action::Perfmgr(command)),
+        Ok(command) => sources.act(&OperatorAction::Perfmgr(command)),
         Err(problem) => format!("{problem}\n"),
     }
 }

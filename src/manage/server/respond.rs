@@ -6,7 +6,7 @@ use super::compress;
 use super::progress::ReplyProgress;
 use super::replay::{MAX_RECORDING, replay};
 use super::stream::{EventStream, StreamFormat, WantedEvents};
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 use crate::manage::api::{
     ApiContext, ApiEndpoint, ApiError, ApiQuery, Handler, HttpReply, ServerFigures, find,
 };
@@ -277,7 +277,7 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
 }
 
 fn act(
-    action: Action,
+    action: OperatorAction,
     access: Access,
     state: &ServerState,
 ) -> Result<Response<ReplyBody>, ApiError> {

@@ -7,7 +7,7 @@ use crate::transport::recorded::MadFate;
 use crate::wire::attr::AttrId;
 use crate::wire::congestion::CongestionAttr;
 use crate::wire::mad::Status;
-use crate::wire::perf::Group;
+use crate::wire::perf::CounterAttribute;
 use crate::wire::sa::SaAttr;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::fmt::Write as _;
@@ -87,7 +87,9 @@ fn describe(recorded: &RecordedMad) -> String {
         Agent::Sa => SaAttr::name(header.attr_id()),
         Agent::SmiDirected | Agent::SmiLid => AttrId::name(header.attr_id()),
         Agent::Congestion => CongestionAttr::name(header.attr_id()),
-        Agent::Perf => Group::by_id(header.attr_id()).map_or("ClassPortInfo", |group| group.name),
+        Agent::Perf => {
+            CounterAttribute::by_id(header.attr_id()).map_or("ClassPortInfo", |group| group.name)
+        }
     };
     let place = match (agent, mad.smp().route()) {
         (Agent::SmiDirected, Some(route)) => format!("path {route}"),

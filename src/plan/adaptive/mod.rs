@@ -17,7 +17,7 @@ use super::Plan;
 use super::routing::PortMask;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Lid;
-use numbering::Numbering;
+use numbering::GroupNumbering;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MAX_PATH_SWITCHES: u8 = 64;
 
 /// Which ports of a switch are equivalent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum EquivalenceRule {
     /// All cables to the same neighbour.
     ParallelCables,
     /// All ports on shortest paths that go up, then down, as the routes do.
@@ -39,7 +39,7 @@ pub enum Rule {
     ShortestPaths,
 }
 
-impl Rule {
+impl EquivalenceRule {
     /// The rule for the routes of an engine.
     pub fn of(engine: &str) -> Self {
         match engine {
@@ -113,7 +113,7 @@ impl SwitchGroups {
 /// The groups of all switches of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdaptiveGroups {
-    pub rule: Rule,
+    pub rule: EquivalenceRule,
     switches: Vec<Arc<SwitchGroups>>,
     /// The switch behind each LID; [`NO_SWITCH`] for LIDs that no port has.
     destinations: Arc<Vec<u32>>,
@@ -184,7 +184,7 @@ impl<'a> GroupsInput<'a> {
         } else {
             (0..sets.masks.len()).collect()
         };
-        let mut numbering = Numbering::new(&(self.before)(switch), capacity);
+        let mut numbering = GroupNumbering::new(&(self.before)(switch), capacity);
         let numbers = numbering.assign(&sets.masks, &kept);
         let mut masks = vec![PortMask::default(); 1];
         for (mask, &number) in sets.masks.iter().zip(&numbers) {
@@ -279,6 +279,6 @@ impl AdaptiveGroups {
 
     /// True if the group of an entry depends on its static port only.
     pub fn are_by_port(&self) -> bool {
-        self.rule == Rule::ParallelCables
+        self.rule == EquivalenceRule::ParallelCables
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::plan::routing::PortMask;
 
-pub(super) struct Numbering {
+pub(super) struct GroupNumbering {
     before: Vec<PortMask>,
     is_taken: Vec<bool>,
 }
@@ -21,7 +21,7 @@ pub(super) fn most_used(uses: &[usize], capacity: usize) -> Vec<usize> {
     order
 }
 
-impl Numbering {
+impl GroupNumbering {
     /// Numbers 1 to `capacity` are available.
     pub(super) fn new(before: &[PortMask], capacity: usize) -> Self {
         let before = before.iter().take(capacity + 1).copied().collect();

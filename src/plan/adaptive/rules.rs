@@ -5,7 +5,7 @@
 //! down, any other one goes up by the shortest way that ends so. A packet that has gone down therefore
 //! never goes up again, whichever port each switch chooses.
 
-use super::{MAX_PATH_SWITCHES, Rule};
+use super::{EquivalenceRule, MAX_PATH_SWITCHES};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::routing::PortMask;
@@ -26,7 +26,7 @@ pub(super) struct Sets {
 pub(super) struct Candidates<'a> {
     fabric: &'a Fabric,
     graph: SwitchGraph,
-    rule: Rule,
+    rule: EquivalenceRule,
     /// The distance from each switch to each destination, by destination and switch.
     distances: Vec<u8>,
     /// The place of each switch in the order from the roots down; empty without directions.
@@ -39,13 +39,13 @@ impl<'a> Candidates<'a> {
         let roots = plan.routing.policy.structure().roots;
         let roots: Vec<SwitchId> =
             roots.into_iter().filter(|root| root.index() < graph.len()).collect();
-        let rule = match Rule::of(plan.routing.engine) {
+        let rule = match EquivalenceRule::of(plan.routing.engine) {
             // Nothing tells up from down.
-            Rule::UpDown if roots.is_empty() => Rule::ParallelCables,
+            EquivalenceRule::UpDown if roots.is_empty() => EquivalenceRule::ParallelCables,
             rule => rule,
         };
         let places = match rule {
-            Rule::UpDown => places(fabric, &graph, &roots),
+            EquivalenceRule::UpDown => places(fabric, &graph, &roots),
             _ => Vec::new(),
         };
         let mut all = Self { fabric, graph, rule, distances: Vec::new(), places };
@@ -53,24 +53,24 @@ impl<'a> Candidates<'a> {
         all
     }
 
-    pub(super) fn rule(&self) -> Rule {
+    pub(super) fn rule(&self) -> EquivalenceRule {
         self.rule
     }
 
     fn all_distances(&self) -> Vec<u8> {
         let switches = self.graph.len();
-        if self.rule == Rule::ParallelCables || switches == 0 {
+        if self.rule == EquivalenceRule::ParallelCables || switches == 0 {
             return Vec::new();
         }
         let mut order: Vec<SwitchId> = self.graph.switches().collect();
-        if self.rule == Rule::UpDown {
+        if self.rule == EquivalenceRule::UpDown {
             order.sort_by_key(|switch| self.places[switch.index()]);
         }
         let mut distances = vec![NO_PATH; switches * switches];
         let rows = distances.par_chunks_exact_mut(switches).enumerate();
         rows.for_each(|(destination, row)| {
             let destination = SwitchId(destination as u32);
-            if self.rule == Rule::UpDown {
+            if self.rule == EquivalenceRule::UpDown {
                 self.fill_up_down(destination, &order, row);
             } else {
                 self.fill_along(destination, row, |_, _| true);
@@ -122,7 +122,7 @@ impl<'a> Candidates<'a> {
 
     /// The sets of ports of a switch with two ports at least, in the order of their ports.
     pub(super) fn of_switch(&self, switch: SwitchId) -> Sets {
-        if self.rule == Rule::ParallelCables {
+        if self.rule == EquivalenceRule::ParallelCables {
             return self.parallel_cables(switch);
         }
         let switches = self.graph.len();
@@ -155,11 +155,11 @@ impl<'a> Candidates<'a> {
             let there = row[link.to.index()];
             let is_nearer = there != NO_PATH && hops(there) + 1 == hops(here);
             let keeps_direction = match self.rule {
-                Rule::UpDown if here & DOWN != 0 => {
+                EquivalenceRule::UpDown if here & DOWN != 0 => {
                     there & DOWN != 0 && self.is_down(switch, link.to)
                 }
-                Rule::UpDown => self.is_down(link.to, switch),
-                Rule::ShortestPaths | Rule::ParallelCables => true,
+                EquivalenceRule::UpDown => self.is_down(link.to, switch),
+                EquivalenceRule::ShortestPaths | EquivalenceRule::ParallelCables => true,
             };
             if is_nearer && keeps_direction {
                 mask.insert(link.port);

@@ -32,21 +32,21 @@ pub(super) struct TreeBuilder<'a> {
     /// The able switches with members, ascending.
     targets: Vec<SwitchId>,
     /// The hops of all switches to each target, by target.
-    hops: Vec<Hops>,
+    hops: Vec<HopsToTarget>,
 }
 
 /// No link leads to the target. A switch has at most 254 ports.
 const NO_LINK: u8 = 0xFF;
 
 /// The hops of all switches to a target.
-struct Hops {
+struct HopsToTarget {
     /// Least hops, by switch.
     least: Vec<u8>,
     /// The number of the first link with the least hops, by switch.
     first_link: Vec<u8>,
 }
 
-impl Hops {
+impl HopsToTarget {
     /// The hops by the rule of an engine. Links through which the engine found longer ways come
     /// last.
     fn new(
@@ -113,7 +113,7 @@ impl<'a> TreeBuilder<'a> {
         roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
         let (rule, port_hops) = rules;
         let hops = targets.par_iter().map_init(TargetHops::default, |hops, &target| {
-            Hops::new(&graph, rule, port_hops, target, hops)
+            HopsToTarget::new(&graph, rule, port_hops, target, hops)
         });
         let hops = hops.collect();
         Self { fabric, lids, graph, roots, able, targets, hops }
@@ -219,7 +219,7 @@ impl<'a> TreeBuilder<'a> {
         (here == target).then_some(path)
     }
 
-    fn hops_to(&self, target: SwitchId) -> Option<&Hops> {
+    fn hops_to(&self, target: SwitchId) -> Option<&HopsToTarget> {
         self.hops.get(self.targets.binary_search(&target).ok()?)
     }
 }

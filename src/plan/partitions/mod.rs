@@ -184,7 +184,7 @@ pub fn tables(
     let mut known_blocks = Interned::default();
     let mut known_keys = Interned::default();
     for ports in end_ports.chunks(PORTS_AT_A_TIME) {
-        let tables: Vec<PortTables> = ports
+        let tables: Vec<LinkTables> = ports
             .par_iter()
             .map_init(KeyIndex::default, |index, &port| planner.port(port, index))
             .collect();
@@ -209,17 +209,17 @@ pub fn tables(
 }
 
 /// The tables of an end port and of the switch port it is linked to.
-struct PortTables {
+struct LinkTables {
     blocks: Vec<(u16, PkeyBlock)>,
     held: Vec<Pkey>,
     removed: Vec<(Pkey, u16)>,
-    peer_enforcement: Option<(PortId, Enforcement)>,
+    peer_enforcement: Option<(PortId, PortEnforcement)>,
     notes: Vec<Note>,
 }
 
 /// The table and the enforcement bits (inbound, outbound) of a switch port.
 #[derive(Default)]
-struct Enforcement {
+struct PortEnforcement {
     bits: (bool, bool),
     blocks: Vec<(u16, PkeyBlock)>,
 }
@@ -240,7 +240,7 @@ impl TablePlanner<'_> {
         self.observed.get(port.index()).map_or(&[], |table| &table[..])
     }
 
-    fn port(&self, port: PortId, index: &mut KeyIndex) -> PortTables {
+    fn port(&self, port: PortId, index: &mut KeyIndex) -> LinkTables {
         let fabric = self.fabric;
         let cap = usize::from(fabric.node_of(port).info.partition_cap()).max(1);
         let old = self.observed(port);
@@ -258,7 +258,7 @@ impl TablePlanner<'_> {
         let held: Vec<_> = table.into_iter().filter(|key| key.base() != 0).collect();
         let peer_enforcement = peer_switch_port(fabric, port)
             .and_then(|peer| Some((peer, self.enforcement(peer, &held, index, &mut notes)?)));
-        PortTables { blocks, held, removed, peer_enforcement, notes }
+        LinkTables { blocks, held, removed, peer_enforcement, notes }
     }
 
     /// The keys of a port that may have vports which are not discovered yet, such as after a change of
@@ -283,7 +283,7 @@ impl TablePlanner<'_> {
         held: &[Pkey],
         index: &mut KeyIndex,
         notes: &mut Vec<Note>,
-    ) -> Option<Enforcement> {
+    ) -> Option<PortEnforcement> {
         let switch = self.fabric.node_of(peer).switch_info;
         let cap = usize::from(switch.partition_enforcement_cap());
         if cap == 0 {
@@ -297,7 +297,7 @@ impl TablePlanner<'_> {
             PartEnforce::Off => (false, false),
         };
         if !inbound && !outbound {
-            return Some(Enforcement::default());
+            return Some(PortEnforcement::default());
         }
         // Like OpenSM, write the table even if the switch does not enforce in the configured
         // direction.
@@ -315,7 +315,7 @@ impl TablePlanner<'_> {
                  P_Keys are needed"
             );
             notes.push(Note::error("0507", text));
-            return Some(Enforcement::default());
+            return Some(PortEnforcement::default());
         }
         // No client uses the indexes of a switch port's table, but keys that keep their index are
         // never absent while the table is rewritten.
@@ -324,7 +324,7 @@ impl TablePlanner<'_> {
         let wanted = WantedKeys { keys, index0 };
         let previous = PreviousTable { table: old, removed: &[] };
         let placed = place::place(&wanted, previous, cap, self.options, index);
-        Some(Enforcement { bits, blocks: blocks(&placed.table, old.len()) })
+        Some(PortEnforcement { bits, blocks: blocks(&placed.table, old.len()) })
     }
 }
 

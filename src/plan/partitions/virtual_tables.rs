@@ -51,7 +51,7 @@ pub(super) fn plan(
 ) -> (VirtualTables, Vec<Note>) {
     let mut planned = VirtualTables::default();
     let mut notes = Vec::new();
-    let mut planner = TablePlanner { options, index: KeyIndex::default(), last: None };
+    let mut planner = VirtualTablePlanner { options, index: KeyIndex::default(), last: None };
     for (guid, port) in fabric.virtual_ports().ports() {
         let Some(physical) = fabric.port_by_guid(guid) else { continue };
         let own = memberships.own(physical);
@@ -87,13 +87,13 @@ struct PlacedTable<'a> {
 }
 
 /// Plans tables of vports one after the other. Most equal the one before.
-struct TablePlanner<'a> {
+struct VirtualTablePlanner<'a> {
     options: &'a Options,
     index: KeyIndex,
     last: Option<PlacedTable<'a>>,
 }
 
-impl<'a> TablePlanner<'a> {
+impl<'a> VirtualTablePlanner<'a> {
     fn table(&mut self, vport: &'a VirtualPort, wanted: &'a WantedKeys) -> &PlacedTable<'a> {
         let cap = vport.partition_cap;
         let held = vport.pkeys.as_slice();

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 /// An entry to write.
 #[derive(Clone, Copy)]
-struct Entry {
+struct LidEntry {
     lid: Lid,
     /// The LID with the same routes; `None` for a LID that no vport has any more.
     like: Option<Lid>,
 }
 
-impl Entry {
+impl LidEntry {
     fn port(self, table: &Lft) -> u8 {
         self.like.map_or(LFT_NO_PATH, |lid| table.entry(lid))
     }
@@ -33,10 +33,10 @@ pub fn with_vports(
 ) -> Arc<Routing> {
     let gone = before.into_iter().flat_map(LidTable::of_vports).map(|(lid, _)| lid);
     let gone = gone.filter(|&lid| lids.port(lid).is_none());
-    let removed = gone.map(|lid| Entry { lid, like: None });
+    let removed = gone.map(|lid| LidEntry { lid, like: None });
     let present = lids.of_vports();
-    let added = present.map(|(lid, vport)| Entry { lid, like: lids.base(vport.physical) });
-    let entries: Vec<Entry> = removed.chain(added).collect();
+    let added = present.map(|(lid, vport)| LidEntry { lid, like: lids.base(vport.physical) });
+    let entries: Vec<LidEntry> = removed.chain(added).collect();
     if entries.is_empty() {
         return routing;
     }
@@ -50,8 +50,13 @@ pub fn with_vports(
     if is_same { routing } else { Arc::new(Routing { lfts, ..Routing::clone(&routing) }) }
 }
 
-fn with_entries(table: &Arc<Lft>, entries: &[Entry], max: Lid, pool: &mut BlockPool) -> Arc<Lft> {
-    let is_as_wanted = |entry: &Entry| table.entry(entry.lid) == entry.port(table);
+fn with_entries(
+    table: &Arc<Lft>,
+    entries: &[LidEntry],
+    max: Lid,
+    pool: &mut BlockPool,
+) -> Arc<Lft> {
+    let is_as_wanted = |entry: &LidEntry| table.entry(entry.lid) == entry.port(table);
     if table.has_size_for(max) && entries.iter().all(is_as_wanted) {
         return table.clone();
     }

@@ -9,13 +9,13 @@ const HOST: (Guid, u8) = (Guid(0x1000_0000), 1);
 const KEY: CcKey = CcKey(0x77);
 
 /// The devices of a small fabric, and their agents.
-struct Agents {
+struct TestAgents {
     devices: Devices,
     agents: CongestionAgents,
     fault: Option<CongestionFault>,
 }
 
-impl Agents {
+impl TestAgents {
     fn new() -> Self {
         let shape: Shape = "2x1".parse().expect("a shape");
         let devices = Devices::new(&shape.build().expect("it fits"), Hardware::default());
@@ -54,7 +54,7 @@ fn switch_setting() -> SwitchCongestionSetting {
 
 #[test]
 fn settings_are_held_by_device() {
-    let mut net = Agents::new();
+    let mut net = TestAgents::new();
     let set = (Method::SET, CcKey::NONE);
     let get = (Method::GET, CcKey::NONE);
     let attribute = (CongestionAttr::SWITCH_CONGESTION_SETTING, 0);
@@ -74,13 +74,13 @@ fn settings_are_held_by_device() {
     let slot = net.devices.find(HOST.0, PortNum(1)).expect("a port");
     assert_eq!(net.agents.settings(slot).ca, ca);
     net.agents.reset(slot);
-    assert_eq!(net.agents.settings(slot), CongestionSettings::default());
+    assert_eq!(net.agents.settings(slot), PortCongestionSettings::default());
     assert_eq!(net.agents.requests[&CongestionAttr::SWITCH_CONGESTION_SETTING], [1, 1]);
 }
 
 #[test]
 fn all_blocks_of_a_table_have_one_limit() {
-    let mut net = Agents::new();
+    let mut net = TestAgents::new();
     let set = (Method::SET, CcKey::NONE);
     let mut block = CongestionControlTable::default();
     block.set_ccti_limit(100);
@@ -97,7 +97,7 @@ fn all_blocks_of_a_table_have_one_limit() {
 
 #[test]
 fn sets_need_the_key_of_the_device() {
-    let mut net = Agents::new();
+    let mut net = TestAgents::new();
     let mut key = CongestionKeyInfo::default();
     key.set_cc_key(KEY);
     key.set_protect(true);
@@ -112,7 +112,7 @@ fn sets_need_the_key_of_the_device() {
     assert_eq!(net.ask(SWITCH, set, (setting, 0), &switch_setting().0).0, Status::OK);
 }
 
-fn shown(info: &(u16, u32), net: &mut Agents, key: CcKey) -> (CcKey, u16) {
+fn shown(info: &(u16, u32), net: &mut TestAgents, key: CcKey) -> (CcKey, u16) {
     let (_, reply) = net.ask(SWITCH, (Method::GET, key), *info, &[]);
     let info = CongestionKeyInfo::read(congestion::data(&reply));
     (info.cc_key(), info.violations())
@@ -138,24 +138,25 @@ fn requests_that_a_device_does_not_support_get_an_error_status() {
         (HOST, get, CongestionAttr::SWITCH_CONGESTION_SETTING, 0, Status::BAD_METHOD_ATTR),
         (HOST, get, CongestionAttr::CONGESTION_CONTROL_TABLE, u32::MAX, Status::BAD_FIELD),
     ] {
-        let (status, _) = Agents::new().ask(to, (method, CcKey::NONE), (attr_id, modifier), &[]);
+        let (status, _) =
+            TestAgents::new().ask(to, (method, CcKey::NONE), (attr_id, modifier), &[]);
         assert_eq!(status, wanted, "{to:?} {method} 0x{attr_id:04x} {modifier}");
     }
     let mut old = congestion::request(get, CongestionAttr::CONGESTION_INFO, 0, CcKey::NONE, &[]);
     old.0[2] = 1;
-    assert_eq!(Agents::new().send(SWITCH, &mut old), GmpAction::Respond);
+    assert_eq!(TestAgents::new().send(SWITCH, &mut old), GmpAction::Respond);
     assert_eq!(old.header().status(), Status::BAD_VERSION);
 }
 
 #[test]
 fn faults_of_an_agent() {
-    let mut net = Agents::new();
+    let mut net = TestAgents::new();
     let attribute = (CongestionAttr::SWITCH_CONGESTION_SETTING, 0);
     net.fault = Some(CongestionFault::Refuses(0x1C));
     let set = (Method::SET, CcKey::NONE);
     assert_eq!(net.ask(SWITCH, set, attribute, &switch_setting().0).0, 0x1C);
     let slot = net.devices.find(SWITCH.0, PortNum(0)).expect("a port");
-    assert_eq!(net.agents.settings(slot), CongestionSettings::default());
+    assert_eq!(net.agents.settings(slot), PortCongestionSettings::default());
     assert_eq!(net.ask(SWITCH, (Method::GET, CcKey::NONE), attribute, &[]).0, Status::OK);
     for (fault, action) in [
         (CongestionFault::Silent, GmpAction::Ignore),

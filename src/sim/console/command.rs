@@ -9,7 +9,7 @@ use crate::sim::sma_load::SmaSpeed;
 use crate::sim::traffic::TrafficPattern;
 use crate::sim::transit_faults::MadKind;
 use crate::sim::vendor::VendorProfile;
-use crate::wire::perf::{Counter, Group};
+use crate::wire::perf::{Counter, CounterAttribute};
 use std::time::Duration;
 
 /// Name of a node, or of a port, as written in the line.
@@ -185,7 +185,7 @@ pub(super) enum TransitFault {
 /// One counter of an attribute, or all counters of the same name in several attributes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct CounterName {
-    pub(super) counters: Vec<(&'static Group, &'static Counter)>,
+    pub(super) counters: Vec<(&'static CounterAttribute, &'static Counter)>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -6,7 +6,7 @@ use super::parse::{Args, Parsed};
 use super::port_name::port_name;
 use super::resolve::{self, Target};
 use crate::ids::{CcKey, Sl};
-use crate::sim::congestion::{CongestionFault, CongestionSettings};
+use crate::sim::congestion::{CongestionFault, PortCongestionSettings};
 use crate::sim::devices::Devices;
 use crate::sim::net::Net;
 use crate::wire::congestion::{CA_ENTRIES, CctEntry, PortBits};
@@ -77,12 +77,12 @@ fn end_ports(devices: &Devices, target: Target) -> Vec<u32> {
     }
 }
 
-fn key_line(settings: &CongestionSettings) -> String {
+fn key_line(settings: &PortCongestionSettings) -> String {
     let key = if settings.key.cc_key().is_set() { "set" } else { "none" };
     format!("  CC_Key {key}, violations {}\n", settings.key.violations())
 }
 
-fn of_switch(settings: &CongestionSettings) -> String {
+fn of_switch(settings: &PortCongestionSettings) -> String {
     let held = &settings.switch;
     let mut text = key_line(settings);
     let lines = [
@@ -101,7 +101,7 @@ fn of_switch(settings: &CongestionSettings) -> String {
     text
 }
 
-fn of_adapter(settings: &CongestionSettings) -> String {
+fn of_adapter(settings: &PortCongestionSettings) -> String {
     let held = &settings.ca;
     let mut text = key_line(settings);
     let _ = writeln!(text, "  {:32}0x{:04x}", "port control", held.port_control());

@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 
 /// Syntax and effect of a command.
-pub struct Entry {
+pub struct HelpEntry {
     /// Name of the command, case-insensitive.
     pub name: &'static str,
     pub arguments: &'static str,
     pub text: &'static str,
 }
 
-const fn entry(name: &'static str, arguments: &'static str, text: &'static str) -> Entry {
-    Entry { name, arguments, text }
+const fn entry(name: &'static str, arguments: &'static str, text: &'static str) -> HelpEntry {
+    HelpEntry { name, arguments, text }
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 78] = [
+pub const COMMANDS: [HelpEntry; 78] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry(

@@ -6,7 +6,7 @@ use super::help::COMMANDS;
 use super::scan::{Word, words};
 use crate::ids::{Guid, Lid};
 use crate::sim::faults::Corruption;
-use crate::wire::perf::{GROUPS, Group};
+use crate::wire::perf::{CounterAttribute, GROUPS};
 use std::time::Duration;
 
 /// Largest edit distance of a command that is suggested for an unknown one.
@@ -351,7 +351,7 @@ fn decimal(text: &str) -> Option<f64> {
 fn counter_name(name: &str) -> Option<CounterName> {
     let name = name.trim();
     let (groups, name) = match name.split_once('.') {
-        Some((group, name)) => (std::slice::from_ref(Group::by_name(group)?), name),
+        Some((group, name)) => (std::slice::from_ref(CounterAttribute::by_name(group)?), name),
         None => (&GROUPS[..], name),
     };
     let all = groups.iter().flat_map(|group| group.counters.iter().map(move |c| (group, c)));

@@ -12,7 +12,7 @@ const MAX_LISTED: usize = 10;
 
 /// Agents of the same speed, and the totals of their figures.
 #[derive(Default)]
-struct Group {
+struct AgentGroup {
     agents: usize,
     longest_queue: u32,
     dropped: u64,
@@ -20,7 +20,7 @@ struct Group {
 
 /// The agents with a service time, by speed, and those that dropped the most SMPs.
 pub(super) fn show(net: &Net) -> String {
-    let mut groups: BTreeMap<(Duration, u32), Group> = BTreeMap::new();
+    let mut groups: BTreeMap<(Duration, u32), AgentGroup> = BTreeMap::new();
     let mut dropping: Vec<(u32, &LoadedAgent)> = Vec::new();
     for (node, agent) in net.sma_loads.iter() {
         let group = groups.entry((agent.speed.service_time, agent.speed.queue)).or_default();

@@ -1,7 +1,7 @@
 //! A fabric to be generated, of any kind.
 
 use super::family::Family;
-use super::wiring::Extent;
+use super::wiring::CablesAndHosts;
 use super::{Shape, ShapeError};
 use crate::fabric::topology::Topology;
 use crate::ids::Lid;
@@ -71,7 +71,7 @@ impl FabricShape {
                 shape.build()?
             }
             &Self::Other { family, hosts, parallel } => {
-                family.wiring().build(Extent { hosts, parallel })?
+                family.wiring().build(CablesAndHosts { hosts, parallel })?
             }
         };
         // Each node of a generated fabric has one end port.

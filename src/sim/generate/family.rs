@@ -282,7 +282,7 @@ fn random(switches: usize, cables: usize, seed: u64) -> Wiring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wiring::Extent;
+    use super::super::wiring::CablesAndHosts;
     use super::*;
     use crate::fabric::topology::Topology;
     use crate::fabric::topology::TopologyNode;
@@ -291,7 +291,7 @@ mod tests {
     fn build(text: &str, hosts: u8, parallel: u8) -> Topology {
         let family: Family = text.parse().expect(text);
         assert_eq!(family.to_string().parse(), Ok(family));
-        family.wiring().build(Extent { hosts, parallel }).expect(text)
+        family.wiring().build(CablesAndHosts { hosts, parallel }).expect(text)
     }
 
     #[test]
@@ -371,7 +371,8 @@ mod tests {
     #[test]
     fn a_switch_with_too_many_ports_is_named() {
         let family: Family = "fattree:40x2".parse().expect("a fat tree");
-        let error = family.wiring().build(Extent { hosts: 1, parallel: 8 }).expect_err("too large");
+        let error =
+            family.wiring().build(CablesAndHosts { hosts: 1, parallel: 8 }).expect_err("too large");
         assert_eq!(
             error.to_string(),
             "switch \"spine 0\" needs 320 ports for 320 cables to switches and 0 hosts; a switch \

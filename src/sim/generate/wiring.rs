@@ -7,12 +7,12 @@ use crate::wire::attr::NodeKind;
 
 /// Cables per pair of neighbours, and hosts per switch that takes hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extent {
+pub(super) struct CablesAndHosts {
     pub(super) hosts: u8,
     pub(super) parallel: u8,
 }
 
-struct Switch {
+struct WiredSwitch {
     description: String,
     /// Name of the switch in the descriptions of its hosts; `None` if it takes no hosts.
     host_prefix: Option<String>,
@@ -20,7 +20,7 @@ struct Switch {
 
 /// Switches are numbered from 0 in the order in which they are added.
 pub(super) struct Wiring {
-    switches: Vec<Switch>,
+    switches: Vec<WiredSwitch>,
     /// Neighbouring switches. A switch numbers its ports in this order.
     links: Vec<[usize; 2]>,
 }
@@ -32,7 +32,7 @@ impl Wiring {
 
     /// Adds a switch and returns its number. With `host_prefix` it takes hosts.
     pub(super) fn switch(&mut self, description: String, host_prefix: Option<String>) -> usize {
-        self.switches.push(Switch { description, host_prefix });
+        self.switches.push(WiredSwitch { description, host_prefix });
         self.switches.len() - 1
     }
 
@@ -46,7 +46,7 @@ impl Wiring {
 
     /// Builds the fabric. Ports are numbered in the order of links, with parallel cables together,
     /// followed by the ports of hosts. The first node is a host, if there are hosts.
-    pub(super) fn build(&self, extent: Extent) -> Result<Topology, ShapeError> {
+    pub(super) fn build(&self, extent: CablesAndHosts) -> Result<Topology, ShapeError> {
         let mut degrees = vec![0usize; self.switches.len()];
         self.links.iter().flatten().for_each(|&switch| degrees[switch] += 1);
         let mut topology = Topology::default();
@@ -75,7 +75,7 @@ impl Wiring {
 fn add_switch(
     topology: &mut Topology,
     number: usize,
-    switch: &Switch,
+    switch: &WiredSwitch,
     cables: usize,
     hosts: u8,
 ) -> Result<usize, ShapeError> {

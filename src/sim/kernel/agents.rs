@@ -3,7 +3,7 @@
 use super::classes;
 use super::reassembly::Reassemblies;
 use super::receive_queue::ReceiveQueue;
-use super::registration::{Registration, RmppMode};
+use super::registration::{AgentRegistration, RmppMode};
 use crate::sim::delivery_queue::{DeliveryQueue, QueuedDelivery};
 use crate::sim::message::Message;
 use crate::transport::umad::UserHeader;
@@ -76,7 +76,7 @@ impl Owner {
 pub(in crate::sim) struct MadAgent {
     /// Slot of the agent's end port.
     pub(in crate::sim) slot: u32,
-    registration: Registration,
+    registration: AgentRegistration,
     pub(in crate::sim) owner: Owner,
     /// RMPP messages being received, and recently completed ones.
     pub(in crate::sim) reassemblies: Reassemblies,
@@ -92,7 +92,7 @@ impl MadAgent {
         self.registration.rmpp_version != 0
     }
 
-    fn shares_class(&self, other: &Registration) -> bool {
+    fn shares_class(&self, other: &AgentRegistration) -> bool {
         let own = &self.registration;
         own.class == other.class && own.class_version == other.class_version
     }
@@ -115,7 +115,7 @@ impl Agents {
     pub(in crate::sim) fn register(
         &mut self,
         slot: u32,
-        registration: &Registration,
+        registration: &AgentRegistration,
         owner: Owner,
     ) -> Result<u32, Errno> {
         registration.validate()?;
@@ -141,7 +141,7 @@ impl Agents {
         ids.filter_map(|id| Some((*id, self.agents.get(id)?)))
     }
 
-    fn check_conflicts(&self, slot: u32, wanted: &Registration) -> Result<(), Errno> {
+    fn check_conflicts(&self, slot: u32, wanted: &AgentRegistration) -> Result<(), Errno> {
         if wanted.class == 0 {
             return Ok(());
         }
@@ -211,7 +211,13 @@ impl Agents {
     }
 }
 
-fn accepts(oui: &Option<u32>, own: &Registration, class: u8, version: u8, method: u128) -> bool {
+fn accepts(
+    oui: &Option<u32>,
+    own: &AgentRegistration,
+    class: u8,
+    version: u8,
+    method: u128,
+) -> bool {
     class != 0
         && own.class == class
         && own.class_version == version

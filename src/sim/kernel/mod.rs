@@ -35,12 +35,12 @@ pub(super) mod rmpp;
 mod transfer;
 
 pub use reassembly::reassemble;
-pub use registration::{RegisterCall, Registration};
+pub use registration::{AgentRegistration, RegisterCall};
 
 pub(super) use agents::Owner;
 pub(super) use reassembly::Reassembly;
 pub(super) use receive_queue::{HEADER_SIZE, OLD_HEADER_SIZE, ReceiveQueue};
-pub(super) use request::{Request, RequestKey, agent_tid};
+pub(super) use request::{PendingKey, PendingRequest, agent_tid};
 pub(super) use transfer::{Transfer, TransferKey};
 
 use super::packet::Packet;
@@ -51,7 +51,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 #[derive(Default)]
 pub(super) struct Kernel {
     pub(super) agents: Agents,
-    pub(super) requests: HashMap<RequestKey, Request>,
+    pub(super) requests: HashMap<PendingKey, PendingRequest>,
     pub(super) transfers: HashMap<TransferKey, Transfer>,
     /// Serial number of the last [`Reassembly`].
     pub(super) last_reassembly: u64,

@@ -1,6 +1,6 @@
 //! RMPP messages being received.
 
-use super::rmpp::receiver::{Receiver, SegmentOutcome};
+use super::rmpp::receiver::{KernelRmppReceiver, KernelSegmentOutcome};
 use super::transfer::peer;
 use super::{classes, rmpp};
 use crate::sim::event_queue::Timer;
@@ -18,7 +18,7 @@ pub(in crate::sim) struct Reassembly {
     method: u8,
     pub(in crate::sim) from: Address,
     pub(in crate::sim) first_segment: Box<Mad>,
-    pub(in crate::sim) receiver: Receiver,
+    pub(in crate::sim) receiver: KernelRmppReceiver,
     /// First window of the response, in segments, which the requester has granted.
     pub(in crate::sim) response_window: u32,
     pub(in crate::sim) timer: Option<Timer>,
@@ -31,8 +31,9 @@ impl Reassembly {
         from: Address,
         header: &Header,
         mad: &Mad,
-    ) -> (Self, SegmentOutcome) {
-        let (receiver, outcome) = Receiver::new(mad, classes::data_offset(header.class()));
+    ) -> (Self, KernelSegmentOutcome) {
+        let (receiver, outcome) =
+            KernelRmppReceiver::new(mad, classes::data_offset(header.class()));
         let reassembly = Self {
             serial,
             tid: header.tid(),
@@ -148,12 +149,12 @@ pub fn reassemble(class: u8, segments: &[Mad]) -> Option<Vec<u8>> {
     if rmpp::header(first).segment() != 1 {
         return None;
     }
-    let (mut receiver, mut outcome) = Receiver::new(first, classes::data_offset(class));
+    let (mut receiver, mut outcome) = KernelRmppReceiver::new(first, classes::data_offset(class));
     for segment in rest {
-        if outcome == SegmentOutcome::Complete {
+        if outcome == KernelSegmentOutcome::Complete {
             break;
         }
-        if outcome == SegmentOutcome::Acknowledge {
+        if outcome == KernelSegmentOutcome::Acknowledge {
             receiver.acknowledge();
         }
         outcome = receiver.receive(rmpp::header(segment).segment(), segment);

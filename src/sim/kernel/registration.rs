@@ -16,7 +16,7 @@ pub enum RegisterCall {
 
 /// A request to register an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Registration {
+pub struct AgentRegistration {
     pub call: RegisterCall,
     /// Queue pair number: 0 for subnet management classes, 1 for all others.
     pub qpn: u32,
@@ -42,7 +42,7 @@ pub(in crate::sim) enum RmppMode {
     User,
 }
 
-impl Registration {
+impl AgentRegistration {
     /// Flag: the program implements RMPP.
     pub const USER_RMPP: u32 = 1;
     /// All flags. A request with others is rejected, and these are returned.
@@ -121,7 +121,7 @@ fn methods(raw: &[u8]) -> u128 {
 mod tests {
     use super::*;
 
-    const SA: Registration = Registration {
+    const SA: AgentRegistration = AgentRegistration {
         call: RegisterCall::Agent2,
         qpn: 1,
         class: 3,
@@ -138,14 +138,14 @@ mod tests {
         raw[4..12].copy_from_slice(&0x3C_0006_u64.to_ne_bytes());
         raw[12..20].copy_from_slice(&(1_u64 << 63).to_ne_bytes());
         raw[20..27].copy_from_slice(&[1, 0x32, 2, 0, 0x14, 0x05, 1]);
-        let wanted = Registration {
+        let wanted = AgentRegistration {
             call: RegisterCall::Agent,
             class: 0x32,
             oui: 0x1405,
             methods: 1 << 127 | 0x3C_0006,
             ..SA
         };
-        assert_eq!(Registration::from_request(&raw), wanted);
+        assert_eq!(AgentRegistration::from_request(&raw), wanted);
         let mut raw = [0; 40];
         raw[4..8].copy_from_slice(&1_u32.to_ne_bytes());
         raw[8..10].copy_from_slice(&[0x32, 2]);
@@ -154,37 +154,37 @@ mod tests {
         raw[24..32].copy_from_slice(&(1_u64 << 63).to_ne_bytes());
         raw[32..36].copy_from_slice(&0x1405_u32.to_ne_bytes());
         raw[36] = 1;
-        let wanted = Registration { call: RegisterCall::Agent2, flags: 1, ..wanted };
-        assert_eq!(Registration::from_request2(&raw), wanted);
+        let wanted = AgentRegistration { call: RegisterCall::Agent2, flags: 1, ..wanted };
+        assert_eq!(AgentRegistration::from_request2(&raw), wanted);
     }
 
     #[test]
     fn invalid_requests_are_rejected() {
-        let smi = Registration { qpn: 0, class: 1, class_version: 1, rmpp_version: 0, ..SA };
-        let send_only = Registration { class: 0, ..SA };
-        let vendor = Registration { class: 0x32, oui: 0x1405, ..SA };
+        let smi = AgentRegistration { qpn: 0, class: 1, class_version: 1, rmpp_version: 0, ..SA };
+        let send_only = AgentRegistration { class: 0, ..SA };
+        let vendor = AgentRegistration { class: 0x32, oui: 0x1405, ..SA };
         for (request, valid) in [
             (SA, true),
-            (Registration { rmpp_version: 0, ..SA }, true),
-            (Registration { rmpp_version: 2, ..SA }, false),
-            (Registration { flags: 1, ..SA }, true),
-            (Registration { flags: 2, ..SA }, false),
-            (Registration { qpn: 2, ..SA }, false),
-            (Registration { qpn: 0, ..SA }, false),
-            (Registration { class_version: 0x82, ..SA }, true),
-            (Registration { class_version: 0x83, ..SA }, false),
-            (Registration { class: 4, ..SA }, false),
-            (Registration { class: 4, rmpp_version: 0, ..SA }, true),
-            (Registration { class: 0x50, rmpp_version: 0, ..SA }, false),
+            (AgentRegistration { rmpp_version: 0, ..SA }, true),
+            (AgentRegistration { rmpp_version: 2, ..SA }, false),
+            (AgentRegistration { flags: 1, ..SA }, true),
+            (AgentRegistration { flags: 2, ..SA }, false),
+            (AgentRegistration { qpn: 2, ..SA }, false),
+            (AgentRegistration { qpn: 0, ..SA }, false),
+            (AgentRegistration { class_version: 0x82, ..SA }, true),
+            (AgentRegistration { class_version: 0x83, ..SA }, false),
+            (AgentRegistration { class: 4, ..SA }, false),
+            (AgentRegistration { class: 4, rmpp_version: 0, ..SA }, true),
+            (AgentRegistration { class: 0x50, rmpp_version: 0, ..SA }, false),
             (smi, true),
-            (Registration { class: 0x81, ..smi }, true),
-            (Registration { qpn: 1, ..smi }, false),
-            (Registration { rmpp_version: 1, ..smi }, false),
+            (AgentRegistration { class: 0x81, ..smi }, true),
+            (AgentRegistration { qpn: 1, ..smi }, false),
+            (AgentRegistration { rmpp_version: 1, ..smi }, false),
             (send_only, true),
-            (Registration { flags: 1, ..send_only }, false),
+            (AgentRegistration { flags: 1, ..send_only }, false),
             (vendor, true),
-            (Registration { oui: 0, ..vendor }, false),
-            (Registration { oui: 0x0100_0000, ..vendor }, false),
+            (AgentRegistration { oui: 0, ..vendor }, false),
+            (AgentRegistration { oui: 0x0100_0000, ..vendor }, false),
         ] {
             assert_eq!(request.validate().is_ok(), valid, "{request:?}");
         }
@@ -199,6 +199,6 @@ mod tests {
     }
 
     fn mode(rmpp_version: u8, flags: u32) -> RmppMode {
-        Registration { rmpp_version, flags, ..SA }.rmpp_mode()
+        AgentRegistration { rmpp_version, flags, ..SA }.rmpp_mode()
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 /// Identifies a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sim) struct RequestKey {
+pub(in crate::sim) struct PendingKey {
     /// Number of the agent. The transaction ID does not imply it: a response that expects a
     /// response itself has the transaction ID of another agent.
     pub(in crate::sim) agent: u32,
@@ -19,13 +19,13 @@ pub(in crate::sim) struct RequestKey {
 }
 
 /// Hashes the transaction ID alone, which is unique for nearly all requests.
-impl Hash for RequestKey {
+impl Hash for PendingKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.tid);
     }
 }
 
-impl RequestKey {
+impl PendingKey {
     /// Key of the first request with this agent, transaction ID and class.
     pub(in crate::sim) fn first(agent: u32, header: &Header) -> Self {
         Self { agent, tid: header.tid(), class: header.class(), nth: 0 }
@@ -33,7 +33,7 @@ impl RequestKey {
 }
 
 /// A request that waits for its response.
-pub(in crate::sim) struct Request {
+pub(in crate::sim) struct PendingRequest {
     /// Header that the program sent with the MAD.
     pub(in crate::sim) sent: UserHeader,
     pub(in crate::sim) packet: Packet,

@@ -1,7 +1,7 @@
 //! RMPP messages being sent.
 
 use super::classes;
-use super::rmpp::sender::Sender;
+use super::rmpp::sender::KernelRmppSender;
 use crate::ids::{Gid, Lid};
 use crate::sim::event_queue::Timer;
 use crate::transport::Address;
@@ -62,7 +62,7 @@ pub(in crate::sim) struct Transfer {
     pub(in crate::sim) slot: u32,
     /// Header that the program sent with the message.
     pub(in crate::sim) sent: UserHeader,
-    pub(in crate::sim) sender: Sender,
+    pub(in crate::sim) sender: KernelRmppSender,
     /// Retries left.
     pub(in crate::sim) retries: u32,
     pub(in crate::sim) timer: Option<Timer>,

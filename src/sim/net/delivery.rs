@@ -2,7 +2,7 @@
 
 use super::Net;
 use crate::sim::congestion::GmpAction;
-use crate::sim::events::Event;
+use crate::sim::events::FabricEvent;
 use crate::sim::fault_injector::FaultInjector;
 use crate::sim::faults::Faults;
 use crate::sim::forwarding::{HOP_COUNT, HOP_POINTER};
@@ -12,7 +12,7 @@ use crate::sim::packet::{Arrival, Packet};
 use crate::sim::pma;
 use crate::sim::redirection::{self, GSI_QPN, PerfRedirection};
 use crate::sim::sma::AgentAction;
-use crate::sim::sma_load::Service;
+use crate::sim::sma_load::AgentAnswer;
 use crate::sim::transit_faults::{Crossing, MadKind};
 use crate::transport::Address;
 use crate::wire::attr::AttrId;
@@ -27,19 +27,19 @@ impl Net {
         let now = Instant::now();
         while let Some(event) = self.events.pop_due(now) {
             match event {
-                Event::Deliver(packet) => self.deliver(*packet, false),
-                Event::Arrive(arrival) => self.receive(*arrival),
-                Event::Serve(arrival) => self.process_smp(*arrival),
-                Event::Respond(packet) => self.transmit(*packet),
-                Event::RequestTimeout(key) => self.request_timed_out(key),
-                Event::TransferTimeout(key) => self.transfer_timed_out(key),
-                Event::ReassemblyTimeout { agent, serial } => {
+                FabricEvent::Deliver(packet) => self.deliver(*packet, false),
+                FabricEvent::Arrive(arrival) => self.receive(*arrival),
+                FabricEvent::Serve(arrival) => self.process_smp(*arrival),
+                FabricEvent::Respond(packet) => self.transmit(*packet),
+                FabricEvent::RequestTimeout(key) => self.request_timed_out(key),
+                FabricEvent::TransferTimeout(key) => self.transfer_timed_out(key),
+                FabricEvent::ReassemblyTimeout { agent, serial } => {
                     self.reassembly_timed_out(agent, serial);
                 }
-                Event::RepeatTrap { node, tid } => self.send_trap(node, tid),
-                Event::Flap { slot, period, left } => self.flap(slot, period, left),
-                Event::Trained { slot } => self.trained(slot),
-                Event::Storm(storm) => self.storm(storm),
+                FabricEvent::RepeatTrap { node, tid } => self.send_trap(node, tid),
+                FabricEvent::Flap { slot, period, left } => self.flap(slot, period, left),
+                FabricEvent::Trained { slot } => self.trained(slot),
+                FabricEvent::Storm(storm) => self.storm(storm),
             }
             self.send_backlog();
         }
@@ -64,7 +64,7 @@ impl Net {
             if delay.is_zero() {
                 self.deliver(packet.clone(), false);
             } else {
-                self.schedule(delay, Event::Deliver(Box::new(packet.clone())));
+                self.schedule(delay, FabricEvent::Deliver(Box::new(packet.clone())));
             }
         }
     }
@@ -110,7 +110,7 @@ impl Net {
         if delay.is_zero() {
             self.receive(arrival);
         } else {
-            self.schedule(delay, Event::Arrive(Box::new(arrival)));
+            self.schedule(delay, FabricEvent::Arrive(Box::new(arrival)));
         }
     }
 
@@ -233,12 +233,14 @@ impl Net {
         // The time of the whole round trip passes on the way to the agent: one event instead of two.
         let arrives = Instant::now() + self.smp_round_trip;
         let due = match self.sma_loads.admit(node, arrives) {
-            Service::AtOnce if self.smp_round_trip.is_zero() => return self.process_smp(arrival),
-            Service::AtOnce => arrives,
-            Service::At(due) => due,
-            Service::Dropped => return,
+            AgentAnswer::AtOnce if self.smp_round_trip.is_zero() => {
+                return self.process_smp(arrival);
+            }
+            AgentAnswer::AtOnce => arrives,
+            AgentAnswer::At(due) => due,
+            AgentAnswer::Dropped => return,
         };
-        self.events.schedule_at(due, Event::Serve(Box::new(arrival)));
+        self.events.schedule_at(due, FabricEvent::Serve(Box::new(arrival)));
     }
 
     /// Lets the subnet management agent of a port process a request, and sends its response.
@@ -276,7 +278,7 @@ impl Net {
         if time.is_zero() {
             self.transmit(packet);
         } else {
-            self.schedule(time, Event::Respond(Box::new(packet)));
+            self.schedule(time, FabricEvent::Respond(Box::new(packet)));
         }
     }
 }

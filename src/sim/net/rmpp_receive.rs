@@ -1,10 +1,10 @@
 //! RMPP messages being received.
 
 use super::Net;
-use crate::sim::events::Event;
+use crate::sim::events::FabricEvent;
 use crate::sim::kernel::Reassembly;
-use crate::sim::kernel::rmpp::receiver::SegmentOutcome;
-use crate::sim::kernel::rmpp::{self, RmppStatus};
+use crate::sim::kernel::rmpp::receiver::KernelSegmentOutcome;
+use crate::sim::kernel::rmpp::{self, KernelRmppStatus};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Mad};
 use std::time::Duration;
@@ -49,8 +49,8 @@ impl Net {
         let rmpp = rmpp::header(mad);
         let number = rmpp.segment();
         let error = match (rmpp.status() != 0, rmpp.first() != (number == 1)) {
-            (true, _) => Some(RmppStatus::BAD_STATUS),
-            (_, true) => Some(RmppStatus::BAD_SEGMENT),
+            (true, _) => Some(KernelRmppStatus::BAD_STATUS),
+            (_, true) => Some(KernelRmppStatus::BAD_SEGMENT),
             _ => None,
         };
         if let Some(status) = error {
@@ -69,14 +69,14 @@ impl Net {
                 outcome
             }
         };
-        if outcome == SegmentOutcome::NoReply {
+        if outcome == KernelSegmentOutcome::NoReply {
             return None;
         }
         let message = agent.reassemblies.find(header, &from)?;
         let serial = message.serial;
         let to = message.from;
         let (received, window) = message.receiver.acknowledge();
-        let complete = (outcome == SegmentOutcome::Complete).then(|| message.receiver.take());
+        let complete = (outcome == KernelSegmentOutcome::Complete).then(|| message.receiver.take());
         let timer = message.timer;
         let is_new = message.timer.is_none();
         self.queue_reply(id, to, rmpp::ack(mad, received, window));
@@ -92,7 +92,7 @@ impl Net {
     }
 
     fn start_reassembly_timer(&mut self, agent: u32, serial: u64, after: Duration) {
-        let timer = self.schedule(after, Event::ReassemblyTimeout { agent, serial });
+        let timer = self.schedule(after, FabricEvent::ReassemblyTimeout { agent, serial });
         let agent = self.kernel.agents.get_mut(agent);
         if let Some(message) = agent.and_then(|agent| agent.reassemblies.get_mut(serial)) {
             message.timer = Some(timer);
@@ -104,7 +104,7 @@ impl Net {
         let Some(agent) = self.kernel.agents.get_mut(id) else { return };
         let Some(message) = agent.reassemblies.remove(serial) else { return };
         if !message.receiver.is_complete() {
-            let abort = rmpp::abort(&message.first_segment, RmppStatus::TOTAL_TIME_TOO_LONG);
+            let abort = rmpp::abort(&message.first_segment, KernelRmppStatus::TOTAL_TIME_TOO_LONG);
             self.queue_reply(id, message.from, abort);
         }
     }

@@ -5,10 +5,10 @@
 
 use super::Net;
 use super::send::SendRequest;
-use crate::sim::events::Event;
-use crate::sim::kernel::rmpp::sender::{AckOutcome, Sender};
-use crate::sim::kernel::rmpp::{self, PacketType, RmppStatus};
-use crate::sim::kernel::{Owner, RequestKey, Transfer, TransferKey, agent_tid, classes};
+use crate::sim::events::FabricEvent;
+use crate::sim::kernel::rmpp::sender::{KernelAckOutcome, KernelRmppSender};
+use crate::sim::kernel::rmpp::{self, KernelRmppStatus, KernelRmppType};
+use crate::sim::kernel::{Owner, PendingKey, Transfer, TransferKey, agent_tid, classes};
 use crate::sim::packet::Packet;
 use crate::transport::Address;
 use crate::wire::mad::{Header, Mad};
@@ -49,7 +49,7 @@ impl Net {
         } else {
             TransferKey::request(request.agent, &header)
         };
-        let same_tid = RequestKey::first(request.agent, &header);
+        let same_tid = PendingKey::first(request.agent, &header);
         if self.kernel.transfers.contains_key(&key) || self.kernel.requests.contains_key(&same_tid)
         {
             return Err(Errno::EINVAL);
@@ -62,7 +62,7 @@ impl Net {
         let transfer = Transfer {
             slot: request.slot,
             sent: *request.sent,
-            sender: Sender::new(message, offset, window),
+            sender: KernelRmppSender::new(message, offset, window),
             retries: request.sent.retries,
             timer: None,
         };
@@ -91,7 +91,7 @@ impl Net {
     fn restart_transfer_timer(&mut self, key: TransferKey, timeout: Duration) {
         let old = self.kernel.transfers.get_mut(&key).and_then(|transfer| transfer.timer.take());
         self.cancel(old);
-        let timer = self.schedule(timeout, Event::TransferTimeout(key));
+        let timer = self.schedule(timeout, FabricEvent::TransferTimeout(key));
         if let Some(transfer) = self.kernel.transfers.get_mut(&key) {
             transfer.timer = Some(timer);
         }
@@ -166,19 +166,19 @@ impl Net {
         let rmpp = rmpp::header(mad);
         let key = TransferKey::of_received(id, header, &from);
         let error = match rmpp.packet_type() {
-            _ if rmpp.version() != rmpp::VERSION => Some(RmppStatus::BAD_VERSION),
+            _ if rmpp.version() != rmpp::VERSION => Some(KernelRmppStatus::BAD_VERSION),
             RmppHeader::DATA => return self.receive_segment(id, from, header, mad),
-            PacketType::ACK => self.receive_ack(key, from, header, mad).err(),
-            PacketType::STOP if rmpp.status() == RmppStatus::RESOURCES_EXHAUSTED => {
+            KernelRmppType::ACK => self.receive_ack(key, from, header, mad).err(),
+            KernelRmppType::STOP if rmpp.status() == KernelRmppStatus::RESOURCES_EXHAUSTED => {
                 self.abort_transfer(key);
                 None
             }
-            PacketType::ABORT if RmppStatus::ABORT_REASONS.contains(&rmpp.status()) => {
+            KernelRmppType::ABORT if KernelRmppStatus::ABORT_REASONS.contains(&rmpp.status()) => {
                 self.abort_transfer(key);
                 None
             }
-            PacketType::STOP | PacketType::ABORT => Some(RmppStatus::BAD_STATUS),
-            _ => Some(RmppStatus::BAD_TYPE),
+            KernelRmppType::STOP | KernelRmppType::ABORT => Some(KernelRmppStatus::BAD_STATUS),
+            _ => Some(KernelRmppStatus::BAD_TYPE),
         };
         if let Some(status) = error {
             self.abort_transfer(key);
@@ -209,10 +209,10 @@ impl Net {
         let segment = rmpp.segment();
         let window = rmpp.payload_length();
         if rmpp.status() != 0 {
-            return Err(RmppStatus::BAD_STATUS);
+            return Err(KernelRmppStatus::BAD_STATUS);
         }
         if window < segment {
-            return Err(RmppStatus::WINDOW_TOO_SMALL);
+            return Err(KernelRmppStatus::WINDOW_TOO_SMALL);
         }
         let Some(transfer) = self.kernel.transfers.get_mut(&key) else {
             if segment == 0 {
@@ -223,9 +223,9 @@ impl Net {
         let outcome = transfer.sender.acknowledge(segment, window);
         let expects_response = transfer.sent.timeout_ms > 0;
         match outcome {
-            AckOutcome::Stale => {}
-            AckOutcome::TooBig => return Err(RmppStatus::SEGMENT_TOO_BIG),
-            AckOutcome::Pending { has_progress } => {
+            KernelAckOutcome::Stale => {}
+            KernelAckOutcome::TooBig => return Err(KernelRmppStatus::SEGMENT_TOO_BIG),
+            KernelAckOutcome::Pending { has_progress } => {
                 if has_progress {
                     transfer.retries = transfer.sent.retries;
                 }
@@ -233,15 +233,15 @@ impl Net {
             }
             // Double-sided transfer (IBA vol. 1, 13.6): acknowledging the last acknowledgement
             // lets the peer start its response.
-            AckOutcome::Complete if expects_response => {
+            KernelAckOutcome::Complete if expects_response => {
                 let timeout = Duration::from_millis(transfer.sent.timeout_ms.into());
                 self.restart_transfer_timer(key, timeout);
                 self.queue_reply(key.agent, from, rmpp::ack(mad, 0, rmpp::INITIAL_WINDOW));
             }
-            AckOutcome::Duplicate => {
+            KernelAckOutcome::Duplicate => {
                 self.queue_reply(key.agent, from, rmpp::ack(mad, 0, rmpp::INITIAL_WINDOW));
             }
-            AckOutcome::Complete => {
+            KernelAckOutcome::Complete => {
                 self.remove_transfer(key);
             }
         }

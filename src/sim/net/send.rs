@@ -5,9 +5,9 @@
 
 use super::Net;
 use crate::sim::event_queue::Timer;
-use crate::sim::events::Event;
+use crate::sim::events::FabricEvent;
 use crate::sim::kernel::{
-    Owner, Registration, Request, RequestKey, TransferKey, agent_tid, classes, rmpp,
+    AgentRegistration, Owner, PendingKey, PendingRequest, TransferKey, agent_tid, classes, rmpp,
 };
 use crate::sim::packet::Packet;
 use crate::transport::Address;
@@ -35,7 +35,7 @@ impl Net {
     pub(in crate::sim) fn register(
         &mut self,
         slot: u32,
-        registration: &Registration,
+        registration: &AgentRegistration,
         owner: Owner,
     ) -> Result<u32, Errno> {
         self.kernel.agents.register(slot, registration, owner)
@@ -97,14 +97,14 @@ impl Net {
         if !self.kernel.transfers.is_empty() && self.kernel.transfers.contains_key(&transfer) {
             return Err(Errno::EINVAL);
         }
-        let mut key = RequestKey::first(request.agent, &header);
+        let mut key = PendingKey::first(request.agent, &header);
         while key.nth + 1 < max_same_tid && self.kernel.requests.contains_key(&key) {
             key.nth += 1;
         }
         let Entry::Vacant(entry) = self.kernel.requests.entry(key) else {
             return Err(Errno::EINVAL);
         };
-        entry.insert(Request {
+        entry.insert(PendingRequest {
             sent: *request.sent,
             packet: packet.clone(),
             retries: request.sent.retries,
@@ -116,17 +116,17 @@ impl Net {
     }
 
     /// Starts the timer of a request, unless its response has arrived already.
-    fn start_request_timer(&mut self, key: RequestKey) {
+    fn start_request_timer(&mut self, key: PendingKey) {
         let Some(request) = self.kernel.requests.get(&key) else { return };
         let timeout = Duration::from_millis(request.sent.timeout_ms.into());
-        let timer = self.schedule(timeout, Event::RequestTimeout(key));
+        let timer = self.schedule(timeout, FabricEvent::RequestTimeout(key));
         if let Some(request) = self.kernel.requests.get_mut(&key) {
             request.timer = Some(timer);
         }
     }
 
     /// Retries the request, or completes it with a timeout.
-    pub(super) fn request_timed_out(&mut self, key: RequestKey) {
+    pub(super) fn request_timed_out(&mut self, key: PendingKey) {
         let Some(request) = self.kernel.requests.get_mut(&key) else { return };
         if request.retries > 0 {
             request.retries -= 1;
@@ -144,8 +144,8 @@ impl Net {
     /// Removes the request of `agent` that the response with this header answers; false if there
     /// is none.
     pub(super) fn complete_request(&mut self, agent: u32, header: &Header, from: &Address) -> bool {
-        let first = RequestKey::first(agent, header);
-        for key in (0..MAX_SAME_TID).map(|nth| RequestKey { nth, ..first }) {
+        let first = PendingKey::first(agent, header);
+        for key in (0..MAX_SAME_TID).map(|nth| PendingKey { nth, ..first }) {
             let Entry::Occupied(entry) = self.kernel.requests.entry(key) else { continue };
             let Packet { from: slot, to, .. } = &entry.get().packet;
             let is_directed = header.class() == Class::SUBN_DIRECTED;

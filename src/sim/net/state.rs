@@ -4,8 +4,8 @@ use crate::ids::{Guid, PortNum};
 use crate::sim::congestion::CongestionAgents;
 use crate::sim::counters::PerfCounters;
 use crate::sim::devices::Devices;
-use crate::sim::event_queue::{EventQueue, Timer};
-use crate::sim::events::Event;
+use crate::sim::event_queue::{Schedule, Timer};
+use crate::sim::events::FabricEvent;
 use crate::sim::faults::Faults;
 use crate::sim::kernel::Kernel;
 use crate::sim::sma_load::SmaLoads;
@@ -27,7 +27,7 @@ pub(in crate::sim) struct Net {
     /// Time that an SMP and its response are on their way, in all.
     pub(in crate::sim) smp_round_trip: Duration,
     pub(in crate::sim) kernel: Kernel,
-    pub(in crate::sim) events: EventQueue<Event>,
+    pub(in crate::sim) events: Schedule<FabricEvent>,
     /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
     pub(in crate::sim) requests: BTreeMap<u16, [u64; 2]>,
     pub(in crate::sim) trap_interval: Duration,
@@ -49,7 +49,7 @@ impl Net {
             devices,
             faults: Faults::new(seed),
             kernel: Kernel::default(),
-            events: EventQueue::new(),
+            events: Schedule::new(),
             requests: BTreeMap::new(),
             trap_interval: DEFAULT_TRAP_INTERVAL,
             last_fault: None,
@@ -58,7 +58,7 @@ impl Net {
         }
     }
 
-    pub(super) fn schedule(&mut self, after: Duration, event: Event) -> Timer {
+    pub(super) fn schedule(&mut self, after: Duration, event: FabricEvent) -> Timer {
         self.events.schedule(after, event)
     }
 

@@ -3,7 +3,7 @@
 use super::Net;
 use crate::ids::Sl;
 use crate::sim::counters::PacketFault;
-use crate::sim::events::Event;
+use crate::sim::events::FabricEvent;
 use crate::sim::node_faults::Misbehaviour;
 use crate::sim::packet::Packet;
 use crate::sim::trap::{self, PendingTrap, TrapStorm};
@@ -20,7 +20,7 @@ impl Net {
             self.counters.count_fault(slot, PacketFault::LinkDowned);
         }
         for (slot, time) in std::mem::take(&mut self.devices.training) {
-            self.schedule(time, Event::Trained { slot });
+            self.schedule(time, FabricEvent::Trained { slot });
         }
         for node in std::mem::take(&mut self.devices.changed_switches) {
             let port0 = self.devices.node(node).first;
@@ -112,7 +112,7 @@ impl Net {
         {
             self.transmit(packet);
         }
-        self.schedule(storm.period, Event::Storm(TrapStorm { left, ..storm }));
+        self.schedule(storm.period, FabricEvent::Storm(TrapStorm { left, ..storm }));
     }
 
     /// Changes the node description, and sends trap 144 from the first port that has a LID.
@@ -133,7 +133,7 @@ impl Net {
             return;
         };
         let packet = trap.packet.clone();
-        self.schedule(self.trap_interval, Event::RepeatTrap { node, tid });
+        self.schedule(self.trap_interval, FabricEvent::RepeatTrap { node, tid });
         if !self.faults.nodes.has(node, Misbehaviour::Silent) {
             self.transmit(packet);
         }
@@ -168,7 +168,7 @@ impl Net {
         let plugged = self.devices.port(slot).plugged;
         self.devices.set_plugged(slot, !plugged);
         self.report_link_changes();
-        self.schedule(period, Event::Flap { slot, period, left: left - 1 });
+        self.schedule(period, FabricEvent::Flap { slot, period, left: left - 1 });
     }
 
     /// Completes the training of a slow link.

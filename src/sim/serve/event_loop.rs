@@ -3,7 +3,7 @@
 use super::attach_point::AttachPoint;
 use super::connection::{Connection, Disconnected, Reply, Request};
 use super::directories::{DeviceKind, NodeDirectories};
-use super::open_file::{Device, OpenFile};
+use super::open_file::{OpenFile, SimulatedDevice};
 use super::protocol::{ATTACH, CONSOLE, IOCTL, ISSM_BIT, OPEN, POST, REFRESH, VERSION, WRITE};
 use super::wakeup::{Wakeup, WakeupReceiver};
 use crate::local_socket::Listener;
@@ -40,7 +40,7 @@ pub(super) struct EventLoop {
 
 /// Owner of a descriptor.
 #[derive(Clone, Copy)]
-enum Source {
+enum DescriptorOwner {
     Wakeup,
     Listener,
     Connection(u64),
@@ -92,22 +92,22 @@ impl EventLoop {
         }
     }
 
-    fn wait(&self) -> Vec<(Source, PollFlags)> {
+    fn wait(&self) -> Vec<(DescriptorOwner, PollFlags)> {
         let idle = PollFlags::empty();
         let input = PollFlags::POLLIN;
         let output = PollFlags::POLLOUT;
-        let mut sources = vec![Source::Wakeup, Source::Listener];
+        let mut sources = vec![DescriptorOwner::Wakeup, DescriptorOwner::Listener];
         let mut fds = vec![
             PollFd::new(self.receiver.0.as_fd(), input),
             PollFd::new(self.listener.socket.as_fd(), input),
         ];
         for (&number, (connection, _)) in &self.connections {
-            sources.push(Source::Connection(number));
+            sources.push(DescriptorOwner::Connection(number));
             let events = if connection.has_unsent() { output } else { input };
             fds.push(PollFd::new(connection.fd(), events));
         }
         for (&number, file) in &self.files {
-            sources.push(Source::File(number));
+            sources.push(DescriptorOwner::File(number));
             // POLLHUP is reported regardless of the events requested.
             fds.push(PollFd::new(file.socket(), if file.is_blocked() { output } else { idle }));
         }
@@ -131,12 +131,12 @@ impl EventLoop {
         Some(timers::time_to(due))
     }
 
-    fn handle(&mut self, source: Source, events: PollFlags) {
+    fn handle(&mut self, source: DescriptorOwner, events: PollFlags) {
         match source {
-            Source::Wakeup => {}
-            Source::Listener => self.accept(),
-            Source::Connection(number) => self.serve_connection(number),
-            Source::File(number) => {
+            DescriptorOwner::Wakeup => {}
+            DescriptorOwner::Listener => self.accept(),
+            DescriptorOwner::Connection(number) => self.serve_connection(number),
+            DescriptorOwner::File(number) => {
                 let closed = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
                 if events.intersects(closed) {
                     self.files.remove(&number);
@@ -275,9 +275,11 @@ impl EventLoop {
                 let wakeup = Arc::clone(&self.wakeup);
                 let wake = Arc::new(move || wakeup.notify(number));
                 let umad = self.fabric.open_umad(at.node, port, wake)?;
-                Device::Umad(Box::new(umad.of_vport(at.vport)))
+                SimulatedDevice::Umad(Box::new(umad.of_vport(at.vport)))
             }
-            DeviceKind::Issm => Device::Issm { _open: self.fabric.open_issm(at.node, port)? },
+            DeviceKind::Issm => {
+                SimulatedDevice::Issm { _open: self.fabric.open_issm(at.node, port)? }
+            }
         };
         let (file, program) = OpenFile::new(device)?;
         self.files.insert(number, file);

@@ -2,7 +2,7 @@
 //! of `user_mad.c` in Linux.
 
 use super::protocol::{MAX_INLINE, packet_header};
-use crate::sim::kernel::Registration;
+use crate::sim::kernel::AgentRegistration;
 use crate::sim::umad::{OpenIssm, OpenUmad};
 use crate::transport::umad::request;
 use crate::wire::mad::MAD_SIZE;
@@ -15,14 +15,14 @@ use std::fs::File;
 use std::io::{IoSlice, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-pub(super) enum Device {
+pub(super) enum SimulatedDevice {
     Umad(Box<OpenUmad>),
     Issm { _open: OpenIssm },
 }
 
 /// A device file that a program has open.
 pub(super) struct OpenFile {
-    device: Device,
+    device: SimulatedDevice,
     /// Hangs up when the program has closed the last copy of its descriptor.
     socket: OwnedFd,
     /// A packet to send once the socket is writable.
@@ -31,7 +31,7 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     /// Creates a file; returns it with the descriptor for the program.
-    pub(super) fn new(device: Device) -> Result<(Self, OwnedFd), Errno> {
+    pub(super) fn new(device: SimulatedDevice) -> Result<(Self, OwnedFd), Errno> {
         let family = AddressFamily::Unix;
         let flags = SockFlag::SOCK_CLOEXEC;
         let (socket, program) = socketpair(family, SockType::SeqPacket, None, flags)?;
@@ -50,14 +50,14 @@ impl OpenFile {
     /// write(2).
     pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match &self.device {
-            Device::Umad(umad) => umad.write(bytes),
-            Device::Issm { .. } => Err(Errno::EINVAL),
+            SimulatedDevice::Umad(umad) => umad.write(bytes),
+            SimulatedDevice::Issm { .. } => Err(Errno::EINVAL),
         }
     }
 
     /// ioctl(2). Writes results to `argument`, even with an error.
     pub(super) fn ioctl(&self, code: u32, argument: &mut [u8]) -> Result<(), Errno> {
-        let Device::Umad(umad) = &self.device else { return Err(Errno::ENOTTY) };
+        let SimulatedDevice::Umad(umad) = &self.device else { return Err(Errno::ENOTTY) };
         match code.into() {
             request::ENABLE_PKEY => umad.enable_pkey(),
             request::UNREGISTER_AGENT => {
@@ -66,14 +66,14 @@ impl OpenFile {
             }
             request::REGISTER_AGENT => {
                 let raw = argument.first_chunk().ok_or(Errno::EFAULT)?;
-                let id = umad.register(&Registration::from_request(raw))?;
+                let id = umad.register(&AgentRegistration::from_request(raw))?;
                 write_u32(argument, 0, id)
             }
             request::REGISTER_AGENT2 => {
                 let raw = argument.first_chunk().ok_or(Errno::EFAULT)?;
-                let registration = Registration::from_request2(raw);
-                if registration.flags & !Registration::SUPPORTED_FLAGS != 0 {
-                    write_u32(argument, 12, Registration::SUPPORTED_FLAGS)?;
+                let registration = AgentRegistration::from_request2(raw);
+                if registration.flags & !AgentRegistration::SUPPORTED_FLAGS != 0 {
+                    write_u32(argument, 12, AgentRegistration::SUPPORTED_FLAGS)?;
                     return Err(Errno::EINVAL);
                 }
                 let id = umad.register(&registration)?;
@@ -88,7 +88,7 @@ impl OpenFile {
     /// # Errors
     /// The program has closed its descriptor.
     pub(super) fn send_packets(&mut self) -> Result<(), Errno> {
-        let Device::Umad(umad) = &self.device else { return Ok(()) };
+        let SimulatedDevice::Umad(umad) = &self.device else { return Ok(()) };
         let header = umad.header_size();
         while let Some(packet) = self.unsent.take().or_else(|| umad.receive()) {
             match send(&self.socket, &packet, header) {

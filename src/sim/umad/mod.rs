@@ -2,7 +2,7 @@
 //! in Linux.
 
 use super::kernel::{
-    HEADER_SIZE, OLD_HEADER_SIZE, Owner, ReceiveQueue, RegisterCall, Registration, classes,
+    AgentRegistration, HEADER_SIZE, OLD_HEADER_SIZE, Owner, ReceiveQueue, RegisterCall, classes,
 };
 use super::sim_fabric::{Shared, SimFabric};
 use crate::ids::{Guid, Lid, PortNum};
@@ -25,18 +25,18 @@ pub struct OpenUmad {
     /// The vport whose function the program runs on.
     vport: Option<u16>,
     queue: Arc<ReceiveQueue>,
-    state: Mutex<State>,
+    state: Mutex<UmadState>,
 }
 
 #[derive(Default)]
-struct State {
+struct UmadState {
     agents: [Option<u32>; MAX_AGENTS],
     has_pkey_index: bool,
     /// True once an agent has been registered, which fixes the header size.
     is_used: bool,
 }
 
-impl State {
+impl UmadState {
     fn header_size(&self) -> usize {
         if self.has_pkey_index { HEADER_SIZE } else { OLD_HEADER_SIZE }
     }
@@ -105,7 +105,7 @@ impl OpenUmad {
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UmadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +114,7 @@ impl OpenUmad {
     /// # Errors
     /// EINVAL if the request is invalid, or another agent of the port has one of the methods;
     /// ENOMEM if the device has 32 agents, or the vendor class too many OUIs.
-    pub fn register(&self, request: &Registration) -> Result<u32, Errno> {
+    pub fn register(&self, request: &AgentRegistration) -> Result<u32, Errno> {
         let mut state = self.state();
         let id = state.agents.iter().position(Option::is_none).ok_or(Errno::ENOMEM)?;
         let enables_pkey = request.call == RegisterCall::Agent2 && !state.is_used;

@@ -8,7 +8,7 @@ use super::packet::{
     stop_reply,
 };
 use super::receiver::{Receiver, SegmentOutcome};
-use super::sender::{AckOutcome, Message, Sender};
+use super::sender::{AckOutcome, RecordMessage, Sender};
 use super::shared_records::SharedRecords;
 use crate::ids::{Gid, Lid};
 use crate::transport::{Address, GSI_QKEY};
@@ -75,7 +75,7 @@ struct Outbound {
 
 /// A message that is being received or remembered.
 #[derive(Debug)]
-struct Inbound {
+struct InboundMessage {
     from: Address,
     /// A segment of the message, for an ABORT.
     segment: Box<Mad>,
@@ -93,7 +93,7 @@ pub struct TransferSize {
 /// Something that the port has to do, or has to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all actions send a MAD")]
-pub(super) enum Action {
+pub(super) enum RmppAction {
     Send(Address, Mad),
     /// A request is complete.
     Deliver(Address, Vec<u8>),
@@ -113,14 +113,14 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct Core {
     outbound: HashMap<Key, Outbound>,
-    inbound: HashMap<Key, Inbound>,
+    inbound: HashMap<Key, InboundMessage>,
     /// Number of incomplete requests of `inbound` by LID.
     inbound_by_lid: HashMap<Lid, usize>,
     /// Complete requests of `inbound`, the oldest first.
     completed: VecDeque<Key>,
     deadlines: Deadlines<Timed>,
     records: SharedRecords,
-    actions: Vec<Action>,
+    actions: Vec<RmppAction>,
 }
 
 impl Core {
@@ -137,7 +137,7 @@ impl Core {
     }
 
     /// The actions that the events so far require, in order.
-    pub(super) fn take_actions(&mut self) -> Vec<Action> {
+    pub(super) fn take_actions(&mut self) -> Vec<RmppAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -166,11 +166,11 @@ impl Core {
             self.end(key, TransferEnd::Aborted);
         }
         let known = self.records.bytes();
-        let message = Message { headers, records: self.records.share(records) };
+        let message = RecordMessage { headers, records: self.records.share(records) };
         let size = TransferSize { message: mad.len(), memory: self.records.bytes() - known };
         let sender = Sender::new(message);
         self.outbound.insert(key, Outbound { to, sender, started: now, repetitions: 0 });
-        self.actions.push(Action::Began(to.lid, size));
+        self.actions.push(RmppAction::Began(to.lid, size));
         self.send_window(key, now);
     }
 
@@ -178,7 +178,7 @@ impl Core {
     fn send_segments(&mut self, key: Key) {
         let Some(open) = self.outbound.get_mut(&key) else { return };
         while let Some(mad) = open.sender.next_segment() {
-            self.actions.push(Action::Send(open.to, mad));
+            self.actions.push(RmppAction::Send(open.to, mad));
         }
     }
 
@@ -199,7 +199,7 @@ impl Core {
         let message = DATA_OFFSET + records.len();
         let memory = self.records.release(records);
         let size = TransferSize { message, memory };
-        self.actions.push(Action::Ended { to: to.lid, size, end });
+        self.actions.push(RmppAction::Ended { to: to.lid, size, end });
     }
 
     /// Handles a received MAD with the flag Active.
@@ -227,7 +227,7 @@ impl Core {
         };
         if let Some(status) = error {
             self.end(own, TransferEnd::Aborted);
-            self.actions.push(Action::Send(reply_to, abort_reply(mad, status)));
+            self.actions.push(RmppAction::Send(reply_to, abort_reply(mad, status)));
         }
     }
 
@@ -244,7 +244,7 @@ impl Core {
             AckOutcome::Pending { has_progress: false } => self.send_segments(key),
             AckOutcome::Pending { has_progress: true } => {
                 open.repetitions = 0;
-                self.actions.push(Action::Progressed(key.lid));
+                self.actions.push(RmppAction::Progressed(key.lid));
                 self.send_window(key, now);
             }
             AckOutcome::Complete => self.end(key, TransferEnd::Acknowledged),
@@ -274,7 +274,7 @@ impl Core {
             _ => (rmpp.first() != (number == 1)).then_some(RmppStatus::BAD_SEGMENT),
         };
         if let Some(status) = error {
-            return self.actions.push(Action::Send(from, abort_reply(mad, status)));
+            return self.actions.push(RmppAction::Send(from, abort_reply(mad, status)));
         }
         if !self.inbound.contains_key(&key) {
             // The first segment is lost: the sender repeats it.
@@ -284,10 +284,10 @@ impl Core {
             let of_port = self.inbound_by_lid.get(&from.lid).copied().unwrap_or(0);
             let incomplete = self.inbound.len() - self.completed.len();
             if incomplete >= MAX_REQUESTS || of_port >= MAX_REQUESTS_PER_PORT {
-                return self.actions.push(Action::Send(from, stop_reply(mad)));
+                return self.actions.push(RmppAction::Send(from, stop_reply(mad)));
             }
             let receiver = Receiver::new();
-            self.inbound.insert(key, Inbound { from, segment: Box::new(*mad), receiver });
+            self.inbound.insert(key, InboundMessage { from, segment: Box::new(*mad), receiver });
             *self.inbound_by_lid.entry(from.lid).or_default() += 1;
             self.deadlines.set(Timed::Inbound(key), now + MAX_REQUEST_TIME);
         }
@@ -297,12 +297,12 @@ impl Core {
             SegmentOutcome::NoReply => return,
             SegmentOutcome::TooLong => {
                 self.forget_request(key);
-                return self.actions.push(Action::Send(from, stop_reply(mad)));
+                return self.actions.push(RmppAction::Send(from, stop_reply(mad)));
             }
             SegmentOutcome::Acknowledge | SegmentOutcome::Complete => {}
         }
         let (segment, window_last) = message.receiver.acknowledge();
-        self.actions.push(Action::Send(from, ack(mad, segment, window_last)));
+        self.actions.push(RmppAction::Send(from, ack(mad, segment, window_last)));
         if outcome == SegmentOutcome::Complete {
             let bytes = message.receiver.take();
             self.deadlines.set(Timed::Inbound(key), now + COMPLETED_LIFETIME);
@@ -313,7 +313,7 @@ impl Core {
             {
                 self.forget_request(oldest);
             }
-            self.actions.push(Action::Deliver(from, bytes));
+            self.actions.push(RmppAction::Deliver(from, bytes));
         }
     }
 
@@ -360,7 +360,7 @@ impl Core {
             return self.send_window(key, now);
         };
         let packet = abort(&open.sender.message().headers, status);
-        self.actions.push(Action::Send(open.to, packet));
+        self.actions.push(RmppAction::Send(open.to, packet));
         self.end(key, TransferEnd::Unacknowledged);
     }
 
@@ -369,7 +369,7 @@ impl Core {
         let Some(message) = self.inbound.get(&key) else { return };
         if !message.receiver.is_complete() {
             let packet = abort_reply(&message.segment, RmppStatus::TOTAL_TIME_TOO_LONG);
-            self.actions.push(Action::Send(message.from, packet));
+            self.actions.push(RmppAction::Send(message.from, packet));
         }
         self.forget_request(key);
     }

@@ -1,6 +1,6 @@
 //! The port and the sink between which the protocol runs, and its timer.
 
-use super::core::{Action, Core};
+use super::core::{Core, RmppAction};
 use super::packet::is_active;
 use super::{Segmentation, TransferObserver};
 use crate::transport::umad::rmpp::is_needed;
@@ -80,33 +80,33 @@ impl Transfers {
         let mut result = Ok(());
         for action in actions {
             match action {
-                Action::Send(to, mad) => {
+                RmppAction::Send(to, mad) => {
                     if let Err(error) = self.post(to, &mad)
                         && result.is_ok()
                     {
                         result = Err(error);
                     }
                 }
-                Action::Deliver(from, mad) => {
+                RmppAction::Deliver(from, mad) => {
                     let agent = Agent::Sa;
                     let outcome = Outcome::Arrived;
                     // The kernel reports no Q_Key.
                     let from = Address { qkey: 0, ..from };
                     self.sink.deliver(Delivery { agent, from, outcome, mad: &mad });
                 }
-                Action::Began(..) | Action::Progressed(_) | Action::Ended { .. } => {}
+                RmppAction::Began(..) | RmppAction::Progressed(_) | RmppAction::Ended { .. } => {}
             }
         }
         result
     }
 
-    fn observe(&self, action: &Action, now: std::time::Instant) {
+    fn observe(&self, action: &RmppAction, now: std::time::Instant) {
         let Some(observer) = self.observer.get() else { return };
         match *action {
-            Action::Began(to, size) => observer.began(to, size, now),
-            Action::Progressed(to) => observer.progressed(to, now),
-            Action::Ended { to, size, end } => observer.ended(to, size, end, now),
-            Action::Send(..) | Action::Deliver(..) => {}
+            RmppAction::Began(to, size) => observer.began(to, size, now),
+            RmppAction::Progressed(to) => observer.progressed(to, now),
+            RmppAction::Ended { to, size, end } => observer.ended(to, size, end, now),
+            RmppAction::Send(..) | RmppAction::Deliver(..) => {}
         }
     }
 

@@ -12,7 +12,7 @@ const INITIAL_WINDOW: u32 = 1;
 
 /// A message of SA records.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct RecordMessage {
     /// The headers that each segment repeats.
     pub(super) headers: [u8; DATA_OFFSET],
     /// Shared by all transfers of the same records.
@@ -37,7 +37,7 @@ pub(super) enum AckOutcome {
 /// A message that is being sent in segments.
 #[derive(Debug)]
 pub(super) struct Sender {
-    message: Message,
+    message: RecordMessage,
     segments: u32,
     /// Number of the last segment that was sent since the last rewind.
     sent: u32,
@@ -49,7 +49,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(message: Message) -> Self {
+    pub(super) fn new(message: RecordMessage) -> Self {
         let segments = message.records.len().div_ceil(SEGMENT_RECORDS).max(1);
         let segments = u32::try_from(segments).unwrap_or(u32::MAX);
         let sent = 0;
@@ -58,12 +58,12 @@ impl Sender {
         Self { message, segments, sent, highest_sent, acknowledged, window_last: INITIAL_WINDOW }
     }
 
-    pub(super) fn message(&self) -> &Message {
+    pub(super) fn message(&self) -> &RecordMessage {
         &self.message
     }
 
     /// The message without its sender, which ends.
-    pub(super) fn into_message(self) -> Message {
+    pub(super) fn into_message(self) -> RecordMessage {
         self.message
     }
 

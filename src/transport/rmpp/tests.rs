@@ -1,10 +1,10 @@
 mod link;
 
 use super::TransferEnd;
-use super::core::{Action, Core};
+use super::core::{Core, RmppAction};
 use super::packet::{self, PacketType, RmppStatus, rmpp_header};
 use super::receiver::{Receiver, SegmentOutcome};
-use super::sender::{AckOutcome, Message, Sender};
+use super::sender::{AckOutcome, RecordMessage, Sender};
 use crate::ids::{Lid, Sl};
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::mad::{Class, Header, MAD_SIZE, Mad, Method};
@@ -30,7 +30,7 @@ fn message(method: Method, tid: u64, records: usize) -> Vec<u8> {
 fn sender(records: usize) -> Sender {
     let mad = message(Method::GET_TABLE_RESP, 5, records);
     let headers = packet::headers_of(&mad);
-    Sender::new(Message { headers, records: Arc::from(&mad[DATA_OFFSET..]) })
+    Sender::new(RecordMessage { headers, records: Arc::from(&mad[DATA_OFFSET..]) })
 }
 
 /// All segments of a message.
@@ -64,7 +64,7 @@ fn packets(core: &mut Core) -> Vec<Mad> {
     core.take_actions()
         .into_iter()
         .filter_map(|action| match action {
-            Action::Send(_, mad) => Some(mad),
+            RmppAction::Send(_, mad) => Some(mad),
             _ => None,
         })
         .collect()
@@ -75,7 +75,7 @@ fn ends(core: &mut Core) -> Vec<TransferEnd> {
     core.take_actions()
         .into_iter()
         .filter_map(|action| match action {
-            Action::Ended { end, .. } => Some(end),
+            RmppAction::Ended { end, .. } => Some(end),
             _ => None,
         })
         .collect()
@@ -219,7 +219,7 @@ fn a_slow_receiver_is_given_up_after_forty_seconds() {
             core.take_actions();
             core.expire(deadline);
             let abort = core.take_actions();
-            let Action::Send(_, mad) = &abort[0] else { panic!("{abort:?}") };
+            let RmppAction::Send(_, mad) = &abort[0] else { panic!("{abort:?}") };
             assert_eq!(rmpp_header(mad).status(), RmppStatus::TOTAL_TIME_TOO_LONG);
         }
     }
@@ -256,7 +256,7 @@ fn the_receiver_can_end_a_transfer_at_once() {
         let actions = core.take_actions();
         assert!(ended(&actions[0]), "{actions:?}");
         let sent = actions.iter().find_map(|action| match action {
-            Action::Send(to, mad) => {
+            RmppAction::Send(to, mad) => {
                 let rmpp = rmpp_header(mad);
                 assert_eq!((to.qkey, rmpp.packet_type()), (GSI_QKEY, PacketType::ABORT));
                 assert_eq!(mad.header().method(), 0x92, "that of the message");
@@ -268,8 +268,8 @@ fn the_receiver_can_end_a_transfer_at_once() {
     }
 }
 
-fn ended(action: &Action) -> bool {
-    matches!(action, Action::Ended { end, .. } if *end == TransferEnd::Aborted)
+fn ended(action: &RmppAction) -> bool {
+    matches!(action, RmppAction::Ended { end, .. } if *end == TransferEnd::Aborted)
 }
 
 #[test]
@@ -293,10 +293,10 @@ fn the_same_table_is_in_memory_once() {
     assert!(core.is_idle());
 }
 
-fn memory(action: Action) -> Option<(u16, usize, usize)> {
+fn memory(action: RmppAction) -> Option<(u16, usize, usize)> {
     match action {
-        Action::Began(lid, size) => Some((lid.0, size.message, size.memory)),
-        Action::Ended { to, size, .. } => Some((to.0, size.message, size.memory)),
+        RmppAction::Began(lid, size) => Some((lid.0, size.message, size.memory)),
+        RmppAction::Ended { to, size, .. } => Some((to.0, size.message, size.memory)),
         _ => None,
     }
 }
@@ -317,11 +317,11 @@ fn a_repeated_request_has_the_first_segment_sent_again() {
     core.send(peer(9), &message(Method::GET_TABLE_RESP, 5, 300), start);
     let actions = core.take_actions();
     assert!(is_aborted(&actions[0]), "another request with the transaction ID: {actions:?}");
-    assert!(matches!(&actions[1], Action::Began(_, size) if size.message == 356));
+    assert!(matches!(&actions[1], RmppAction::Began(_, size) if size.message == 356));
 }
 
-fn is_aborted(action: &Action) -> bool {
-    matches!(action, Action::Ended { end: TransferEnd::Aborted, .. })
+fn is_aborted(action: &RmppAction) -> bool {
+    matches!(action, RmppAction::Ended { end: TransferEnd::Aborted, .. })
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn complete_requests_count_towards_no_limit() {
         mad.set_header(&header);
         core.receive(peer(9), &mad, start);
         let actions = core.take_actions();
-        let is_delivered = actions.iter().any(|action| matches!(action, Action::Deliver(..)));
+        let is_delivered = actions.iter().any(|action| matches!(action, RmppAction::Deliver(..)));
         assert!(is_delivered, "request {tid} of one port: {actions:?}");
     }
     core.expire(start + Duration::from_secs(11));
@@ -396,7 +396,7 @@ proptest! {
             rmpp.write(&mut mad.0[RMPP_OFFSET..]);
             core.receive(peer(lid), &mad, now);
             for action in core.take_actions() {
-                if let Action::Send(to, _) = action {
+                if let RmppAction::Send(to, _) = action {
                     prop_assert!(to.lid == Lid(1) || to.lid == Lid(lid));
                 }
             }

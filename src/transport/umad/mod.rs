@@ -112,7 +112,7 @@ fn list_users(users: &[DeviceUser]) -> String {
 }
 
 /// An open file with the threads that read it.
-struct Channel {
+struct UmadChannel {
     device: Arc<Device>,
     life: Arc<Life>,
     /// Write end of a pipe; closing it ends the reader.
@@ -121,7 +121,7 @@ struct Channel {
     readers: Vec<JoinHandle<()>>,
 }
 
-impl Channel {
+impl UmadChannel {
     /// Starts the reader of a device, and a helper thread if `has_helper` is true.
     fn start(
         device: Device,
@@ -156,7 +156,7 @@ impl Channel {
     }
 }
 
-impl Drop for Channel {
+impl Drop for UmadChannel {
     /// Stops the readers, also if opening the port failed half-way.
     fn drop(&mut self) {
         self.life.stop.store(true, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Drop for Channel {
 pub struct UmadPort {
     identity: PortIdentity,
     number: u32,
-    channels: Vec<Channel>,
+    channels: Vec<UmadChannel>,
     life: Arc<Life>,
     is_sm: Mutex<Option<Descriptor>>,
 }
@@ -241,7 +241,7 @@ impl UmadPort {
         let with_helper = [false, cores > 1, false];
         let channels = devices.into_iter().zip(names).zip(with_helper);
         let channels = channels.map(|((device, name), has_helper)| {
-            Channel::start(device, name, has_helper, &life, &sink)
+            UmadChannel::start(device, name, has_helper, &life, &sink)
         });
         Ok(Self {
             identity: PortIdentity {

@@ -48,18 +48,18 @@ pub struct CoexistingTables<'a> {
     pub after: &'a [Arc<Lft>],
     /// The ports that a switch may choose by all of its adaptive tables; `None` if it has only plain ones.
     pub choices: &'a (dyn Fn(SwitchId, Lid) -> Option<PortMask> + Sync),
-    links: Links,
+    links: FarEnds,
 }
 
 /// The far ends of the ports of all switches.
-struct Links {
+struct FarEnds {
     /// Index of port 0 of each switch, and its number of ports.
     first: Vec<(u32, u8)>,
     /// A switch, a port that is the end of a way ([`END`]), or [`NONE`].
     behind: Vec<u32>,
 }
 
-impl Links {
+impl FarEnds {
     fn new(fabric: &Fabric) -> Self {
         let mut links = Self { first: Vec::new(), behind: Vec::new() };
         for switch in fabric.switch_ids() {
@@ -134,7 +134,7 @@ impl<'a> CoexistingTables<'a> {
         after: &'a [Arc<Lft>],
         choices: &'a (dyn Fn(SwitchId, Lid) -> Option<PortMask> + Sync),
     ) -> Self {
-        Self { before, after, choices, links: Links::new(fabric) }
+        Self { before, after, choices, links: FarEnds::new(fabric) }
     }
 
     /// True if a plain table changes.
@@ -270,11 +270,11 @@ impl<'a> CoexistingTables<'a> {
     }
 }
 
-fn leads_to(links: &Links, from: u32, port: u8, to: u32) -> bool {
+fn leads_to(links: &FarEnds, from: u32, port: u8, to: u32) -> bool {
     links.behind(from as usize, port) == Some(to)
 }
 
-fn is_gone(links: &Links, port: u8, switch: SwitchId) -> bool {
+fn is_gone(links: &FarEnds, port: u8, switch: SwitchId) -> bool {
     links.behind(switch.index(), port).is_none()
 }
 

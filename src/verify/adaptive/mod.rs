@@ -43,7 +43,7 @@ use union::{Route, UnionPass, beside};
 
 /// The packets of which the proof speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scope {
+enum ProofScope {
     All,
     Unicast,
     Hosts,
@@ -116,8 +116,8 @@ struct Prover<'a> {
 }
 
 /// The packets of the static routes, and those whose routes have groups.
-struct Traffic {
-    scope: Scope,
+struct AdaptiveTraffic {
+    scope: ProofScope,
     sources: Vec<SourcePorts>,
     destinations: Vec<Endpoint>,
     /// Of unicast packets.
@@ -131,7 +131,7 @@ impl Prover<'_> {
             return none_is_safe(self.plan, groups, reason);
         };
         let mut notes = Vec::new();
-        if traffic.scope == Scope::Hosts {
+        if traffic.scope == ProofScope::Hosts {
             let all = endpoints::destinations(self.fabric, self.plan, &*self.plan.routing.policy);
             all.iter().filter(|to| to.is_switch()).for_each(|to| groups.mask(to.lid));
             notes.push(Note::info(
@@ -151,7 +151,7 @@ impl Prover<'_> {
 
     /// The packets of the static routes, of the widest scope without a credit loop; `None` if hosts close
     /// one.
-    fn static_traffic(&self) -> Option<Traffic> {
+    fn static_traffic(&self) -> Option<AdaptiveTraffic> {
         let Self { fabric, plan, checks, network, .. } = *self;
         let policy = &*plan.routing.policy;
         let triples = Triples::new(network);
@@ -159,14 +159,15 @@ impl Prover<'_> {
         let destinations = endpoints::destinations(fabric, plan, policy);
         let input = (fabric, plan, checks);
         unicast::check_some(input, &sources, &destinations, network, &triples);
-        let mut traffic = Traffic { scope: Scope::All, sources, destinations, triples };
-        for scope in [Scope::All, Scope::Unicast, Scope::Hosts] {
+        let mut traffic =
+            AdaptiveTraffic { scope: ProofScope::All, sources, destinations, triples };
+        for scope in [ProofScope::All, ProofScope::Unicast, ProofScope::Hosts] {
             traffic.scope = scope;
-            if scope == Scope::Hosts {
+            if scope == ProofScope::Hosts {
                 traffic.sources = endpoints::host_sources(fabric, plan, policy);
                 traffic.destinations.retain(|to| !to.is_switch());
                 traffic.triples = Triples::new(network);
-                let Traffic { sources, destinations, triples, .. } = &traffic;
+                let AdaptiveTraffic { sources, destinations, triples, .. } = &traffic;
                 unicast::check_some(input, sources, destinations, network, triples);
             }
             if self.dependencies(&traffic, &traffic.triples).is_some() {
@@ -178,14 +179,14 @@ impl Prover<'_> {
 
     /// The number of dependencies of unicast packets with these triples, and of multicast packets if they
     /// are in the scope; `None` if they have a cycle.
-    fn dependencies(&self, traffic: &Traffic, triples: &Triples) -> Option<usize> {
+    fn dependencies(&self, traffic: &AdaptiveTraffic, triples: &Triples) -> Option<usize> {
         let graph = self.graph(traffic, triples);
         graph.ranks().map(|_| graph.dependencies())
     }
 
-    fn graph(&self, traffic: &Traffic, triples: &Triples) -> DependencyGraph {
+    fn graph(&self, traffic: &AdaptiveTraffic, triples: &Triples) -> DependencyGraph {
         let Self { fabric, plan, network, sl_to_vl, .. } = *self;
-        if traffic.scope != Scope::All {
+        if traffic.scope != ProofScope::All {
             return DependencyGraph::new(network, sl_to_vl, triples);
         }
         let all = triples.clone();
@@ -196,7 +197,7 @@ impl Prover<'_> {
     /// Follows the packets to each LID through all ports of the groups.
     fn follow(
         &self,
-        traffic: &Traffic,
+        traffic: &AdaptiveTraffic,
         mut groups: AdaptiveGroups,
         mut notes: Vec<Note>,
     ) -> ProvenGroups {
@@ -214,7 +215,7 @@ impl Prover<'_> {
                 "{count} static: packets could be lost in a group of ports, such as those to LID {first}"
             )));
         }
-        let search = LoopSearch { prover: self, pass: &pass, traffic, groups: &groups };
+        let search = GroupLoopSearch { prover: self, pass: &pass, traffic, groups: &groups };
         let mut looped: Vec<Lid> = Vec::new();
         let triples = search.accept(traffic.triples.clone(), &routes, &mut looped);
         if let Some(&first) = looped.first() {
@@ -239,14 +240,14 @@ impl Prover<'_> {
 }
 
 /// The search for the groups that close a loop.
-struct LoopSearch<'a> {
+struct GroupLoopSearch<'a> {
     prover: &'a Prover<'a>,
     pass: &'a UnionPass<'a>,
-    traffic: &'a Traffic,
+    traffic: &'a AdaptiveTraffic,
     groups: &'a AdaptiveGroups,
 }
 
-impl LoopSearch<'_> {
+impl GroupLoopSearch<'_> {
     /// Adds the triples of the routes that close no cycle, the first ones first. The LIDs of others are
     /// added to `looped`.
     fn accept(&self, base: Triples, routes: &[Route], looped: &mut Vec<Lid>) -> Triples {

@@ -90,14 +90,14 @@ pub(super) struct UnionPass<'a> {
 
 /// The ports through which packets to a LID leave a switch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Exit {
+struct ExitPorts {
     fixed: u8,
     /// The group; 0 for the static port alone.
     group: u16,
 }
 
 /// Buffers of a pass over the switches.
-struct Scratch {
+struct UnionScratch {
     /// SLs of packets from the end ports of each switch.
     own: Vec<u16>,
     /// SLs of packets on each channel.
@@ -130,9 +130,9 @@ impl UnionPass<'_> {
 
     /// The routes to some LIDs, each with whether all packets arrive.
     fn routes_of(&self, chunk: &[Endpoint], groups: &AdaptiveGroups) -> Vec<(Route, bool)> {
-        let mut scratch = Scratch::new(self.network);
+        let mut scratch = UnionScratch::new(self.network);
         let mut routes: Vec<(Route, bool)> = Vec::new();
-        let mut before: Vec<Exit> = Vec::new();
+        let mut before: Vec<ExitPorts> = Vec::new();
         for to in chunk {
             let exits = self.exits(to, groups);
             if exits.iter().all(|exit| exit.group == 0) {
@@ -155,7 +155,7 @@ impl UnionPass<'_> {
     /// Adds the triples of safe routes.
     pub(super) fn add(&self, routes: &[Route], groups: &AdaptiveGroups, triples: &Triples) {
         routes.par_chunks(LIDS_PER_CHUNK).for_each(|routes| {
-            let mut scratch = Scratch::new(self.network);
+            let mut scratch = UnionScratch::new(self.network);
             for Route { to, .. } in routes {
                 let exits = self.exits(to, groups);
                 self.trace(to, &exits, groups, &mut scratch, |channel, input, next, sls| {
@@ -166,12 +166,12 @@ impl UnionPass<'_> {
         });
     }
 
-    fn exits(&self, to: &Endpoint, groups: &AdaptiveGroups) -> Vec<Exit> {
+    fn exits(&self, to: &Endpoint, groups: &AdaptiveGroups) -> Vec<ExitPorts> {
         let tables = self.plan.routing.lfts.iter().zip(0..).take(self.network.switches());
         tables
             .map(|(table, switch)| {
                 let fixed = table.entry(to.lid);
-                Exit { fixed, group: groups.number(SwitchId(switch), to.lid, fixed) }
+                ExitPorts { fixed, group: groups.number(SwitchId(switch), to.lid, fixed) }
             })
             .collect()
     }
@@ -182,14 +182,14 @@ impl UnionPass<'_> {
     fn trace(
         &self,
         to: &Endpoint,
-        exits: &[Exit],
+        exits: &[ExitPorts],
         groups: &AdaptiveGroups,
-        scratch: &mut Scratch,
+        scratch: &mut UnionScratch,
         mut add: impl FnMut(u32, u16, u16, u16),
     ) -> bool {
         let network = self.network;
         self.start(to, exits, groups, scratch);
-        let Scratch { own, flow, channels, first, pending, depth, order } = scratch;
+        let UnionScratch { own, flow, channels, first, pending, depth, order } = scratch;
         let mut next_place = 0;
         while let Some(&here) = order.get(next_place) {
             next_place += 1;
@@ -241,11 +241,11 @@ impl UnionPass<'_> {
     fn delivers(
         &self,
         to: &Endpoint,
-        exits: &[Exit],
+        exits: &[ExitPorts],
         groups: &AdaptiveGroups,
         switch: usize,
     ) -> bool {
-        let Exit { fixed, group } = exits[switch];
+        let ExitPorts { fixed, group } = exits[switch];
         if switch == to.switch as usize {
             return group == 0 && fixed == to.exit;
         }
@@ -255,7 +255,13 @@ impl UnionPass<'_> {
     }
 
     /// Fills in own SLs, channels and the numbers of channels into each switch.
-    fn start(&self, to: &Endpoint, exits: &[Exit], groups: &AdaptiveGroups, scratch: &mut Scratch) {
+    fn start(
+        &self,
+        to: &Endpoint,
+        exits: &[ExitPorts],
+        groups: &AdaptiveGroups,
+        scratch: &mut UnionScratch,
+    ) {
         let network = self.network;
         let policy = &*self.plan.routing.policy;
         scratch.flow.fill(0);
@@ -264,7 +270,7 @@ impl UnionPass<'_> {
         scratch.channels.clear();
         scratch.first.clear();
         scratch.order.clear();
-        for (switch, &Exit { fixed, group }) in exits.iter().enumerate() {
+        for (switch, &ExitPorts { fixed, group }) in exits.iter().enumerate() {
             scratch.first.push(scratch.channels.len() as u32);
             let has_route = fixed != LFT_NO_PATH;
             scratch.own[switch] =
@@ -287,7 +293,13 @@ impl UnionPass<'_> {
     }
 }
 
-fn leads_on(exits: &[Exit], network: &SwitchNetwork, port: u8, switch: usize, fixed: u8) -> bool {
+fn leads_on(
+    exits: &[ExitPorts],
+    network: &SwitchNetwork,
+    port: u8,
+    switch: usize,
+    fixed: u8,
+) -> bool {
     let slot = network.slot(switch as u32, port);
     let next = if slot == NONE { NONE } else { network.hop(slot).switch };
     // Static routes may end at a switch without an entry, which is a finding of their own.
@@ -306,7 +318,7 @@ fn ports_of(groups: &AdaptiveGroups, switch: usize, fixed: u8, group: u16) -> Po
 }
 
 /// True if packets to two LIDs take the same links with the same SLs.
-fn is_same_route(a: &Endpoint, a_exits: &[Exit], b: &Endpoint, b_exits: &[Exit]) -> bool {
+fn is_same_route(a: &Endpoint, a_exits: &[ExitPorts], b: &Endpoint, b_exits: &[ExitPorts]) -> bool {
     let at = a.switch as usize;
     (a.group, a.switch) == (b.group, b.switch)
         && a_exits[at].fixed == a.exit
@@ -318,7 +330,7 @@ fn is_same_route(a: &Endpoint, a_exits: &[Exit], b: &Endpoint, b_exits: &[Exit])
             .all(|(index, (a, b))| index == at || a == b || a.group > 0 && a.group == b.group)
 }
 
-impl Scratch {
+impl UnionScratch {
     fn new(network: &SwitchNetwork) -> Self {
         let switches = network.switches();
         Self {

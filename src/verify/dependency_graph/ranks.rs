@@ -7,12 +7,12 @@ pub(in crate::verify) const NO_RANK: u32 = u32::MAX;
 
 /// The rank of each node: the length of the longest chain of dependencies from it, [`NO_RANK`] for
 /// nodes without any dependency. Only the VLs up to the highest with a rank take memory.
-pub(in crate::verify) struct Ranks {
+pub(in crate::verify) struct ChainRanks {
     lanes: usize,
     by_channel: Vec<u32>,
 }
 
-impl Ranks {
+impl ChainRanks {
     /// From the ranks of all nodes.
     pub(super) fn new(of_nodes: &[u32]) -> Self {
         let lanes = (0..VLS)
@@ -46,9 +46,9 @@ mod tests {
         dense[VLS + 4] = 0;
         dense[2 * VLS] = 3;
         for nodes in [&dense[..], &[NO_RANK; VLS][..], &[]] {
-            let ranks = Ranks::new(nodes);
+            let ranks = ChainRanks::new(nodes);
             assert!(nodes.iter().zip(0..).all(|(&rank, node)| ranks.of(node) == rank));
         }
-        assert_eq!(Ranks::new(&dense).by_channel.len(), 3 * 5);
+        assert_eq!(ChainRanks::new(&dense).by_channel.len(), 3 * 5);
     }
 }

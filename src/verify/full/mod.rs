@@ -155,7 +155,7 @@ pub fn verify_shared(
 }
 
 /// The data that a full check collected, from which a [`Proof`] is made on demand.
-pub(super) struct Evidence {
+pub(super) struct CheckEvidence {
     network: SwitchNetwork,
     sl_to_vl: SlToVlMaps,
     triples: Triples,
@@ -169,7 +169,7 @@ pub(super) fn check(
     plan: &Plan,
     checks: &Checks,
     network: SwitchNetwork,
-) -> Result<(Summary, Evidence), VerifyFailure> {
+) -> Result<(Summary, CheckEvidence), VerifyFailure> {
     let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
     let triples = Triples::new(&network);
     let mut failure = VerifyFailure::default();
@@ -216,7 +216,7 @@ pub(super) fn check(
     summary.add_route_notes(fabric, plan);
     let trees = routes.trees;
     let group_notes = groups.notes;
-    Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
+    Ok((summary, CheckEvidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
 }
 
 /// Looks for a credit loop with the mappings that switches have which the SM cannot write.
@@ -241,7 +241,7 @@ fn check_held_mappings(
     }
 }
 
-impl Evidence {
+impl CheckEvidence {
     /// The triples of unicast and multicast packets; `None` unless the channels are those of a fabric, and none is
     /// that of a lost cable.
     pub(super) fn known_triples(&self, fabric: &Fabric) -> Option<KnownTriples<'_>> {

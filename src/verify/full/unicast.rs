@@ -170,7 +170,7 @@ impl SwitchState {
 }
 
 /// Buffers of a pass over the switches.
-struct Scratch {
+struct PathScratch {
     /// [`SwitchState::own`] of each switch.
     own: Vec<u16>,
     /// Of one end port after the other.
@@ -180,7 +180,7 @@ struct Scratch {
     order: Vec<u32>,
 }
 
-impl Scratch {
+impl PathScratch {
     fn new(switches: usize) -> Self {
         Self {
             own: vec![0; switches],
@@ -215,7 +215,7 @@ impl UnicastPass<'_> {
         let switches = self.network.switches();
         let lids = chunk.iter().map(|to| to.lid);
         let routes = LftColumns::new(&self.plan.routing.lfts, switches, lids);
-        let mut scratch = Scratch::new(switches);
+        let mut scratch = PathScratch::new(switches);
         let mut found = UnicastFindings::empty();
         let mut before: Option<(&Endpoint, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
@@ -233,7 +233,7 @@ impl UnicastPass<'_> {
                 _ => {
                     leader = to.lid;
                     if before.is_none_or(|(last, ..)| last.group != to.group) {
-                        let Scratch { own, sls, .. } = &mut scratch;
+                        let PathScratch { own, sls, .. } = &mut scratch;
                         own.fill(0);
                         let Self { groups, hints, .. } = *self;
                         groups.add_sls(to.port, to.route_lid, hints, sls, own);
@@ -264,7 +264,7 @@ impl UnicastPass<'_> {
 
     /// Reads the entries for a LID: the next hop of each switch, and its number of upstream
     /// neighbours.
-    fn read(&self, route: &[u8], scratch: &mut Scratch) {
+    fn read(&self, route: &[u8], scratch: &mut PathScratch) {
         scratch.states.clear();
         let switches = route.iter().zip(&scratch.own).zip(0u32..);
         scratch.states.extend(switches.map(|((&port, &own), switch)| {
@@ -299,11 +299,11 @@ impl UnicastPass<'_> {
     }
 
     /// The pass for one LID.
-    fn trace(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
+    fn trace(&self, to: &Endpoint, route: &[u8], scratch: &mut PathScratch) -> RouteVerdict {
         self.read(route, scratch);
         let mut lost = route[to.switch as usize] != to.exit;
         let mut known = scratch.leaves();
-        let Scratch { states, order, .. } = scratch;
+        let PathScratch { states, order, .. } = scratch;
         let mut position = 0;
         while position < known {
             let here = order[position];
@@ -370,7 +370,7 @@ impl UnicastPass<'_> {
         &self,
         to: &Endpoint,
         route: &[u8],
-        scratch: &mut Scratch,
+        scratch: &mut PathScratch,
         found: &mut UnicastFindings,
     ) {
         self.read(route, scratch);
@@ -379,8 +379,8 @@ impl UnicastPass<'_> {
                 continue;
             }
             match self.end(to, route, &scratch.states, switch) {
-                RouteEnd::Arrives => {}
-                RouteEnd::Dropped { at_source } => {
+                PathEndpoint::Arrives => {}
+                PathEndpoint::Dropped { at_source } => {
                     found.has_cut_off_paths |= !at_source;
                     found.unrouted.add(self.fabric, switch, sources, to);
                     let is_listed = at_source && !self.is_fault(switch, to);
@@ -388,7 +388,7 @@ impl UnicastPass<'_> {
                         self.add_faults(to, switch, at_source, &mut found.faults);
                     }
                 }
-                RouteEnd::Fault => self.add_faults(to, switch, false, &mut found.faults),
+                PathEndpoint::Fault => self.add_faults(to, switch, false, &mut found.faults),
             }
         }
     }
@@ -412,15 +412,15 @@ impl UnicastPass<'_> {
     }
 
     /// The end of the path from a switch.
-    fn end(&self, to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> RouteEnd {
+    fn end(&self, to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> PathEndpoint {
         let mut here = from;
         for _ in 0..MAX_PATH_SWITCHES {
             let port = route[here];
             if port == LFT_NO_PATH {
-                return RouteEnd::Dropped { at_source: here == from };
+                return PathEndpoint::Dropped { at_source: here == from };
             }
             if here == to.switch as usize && port == to.exit {
-                return RouteEnd::Arrives;
+                return PathEndpoint::Arrives;
             }
             let next = hops[here].switch;
             if next != NONE {
@@ -430,12 +430,12 @@ impl UnicastPass<'_> {
             // The entry of the source leads there, so that this is not the same as none.
             let is_dropped = self.policy.may_use_uncabled_ports() && !self.is_cabled(here, port);
             return if is_dropped {
-                RouteEnd::Dropped { at_source: false }
+                PathEndpoint::Dropped { at_source: false }
             } else {
-                RouteEnd::Fault
+                PathEndpoint::Fault
             };
         }
-        RouteEnd::Fault
+        PathEndpoint::Fault
     }
 
     /// True if a packet that leaves a switch through this port arrives somewhere.
@@ -450,7 +450,7 @@ fn needs_route(to: &Endpoint, fabric: &Fabric, source: PortId, may_omit: bool) -
 }
 
 /// The end of a path.
-enum RouteEnd {
+enum PathEndpoint {
     Arrives,
     /// A switch has no entry, or one for a port without a cable: that of the source, or a later one.
     Dropped {

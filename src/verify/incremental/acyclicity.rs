@@ -5,14 +5,14 @@
 //! one. The search begins at the heads of these dependencies and visits no node below the lowest of
 //! their tails.
 
-use crate::verify::dependency_graph::{DependencyGraph, NO_RANK, Ranks};
+use crate::verify::dependency_graph::{ChainRanks, DependencyGraph, NO_RANK};
 use std::collections::HashMap;
 
 /// True if the graph, of which `ranks` are the topological ranks, has no cycle with the `added`
 /// dependencies and without the nodes for which `is_dead` holds.
 pub(super) fn stays_acyclic(
     cdg: &DependencyGraph,
-    ranks: &Ranks,
+    ranks: &ChainRanks,
     is_dead: impl Fn(u32) -> bool,
     added: &[(u32, u32)],
 ) -> bool {
@@ -33,7 +33,7 @@ pub(super) fn stays_acyclic(
         let added = more.get(&node).into_iter().flatten().copied();
         cdg.successors(node).chain(added).filter(|&next| is_inside(next)).collect()
     };
-    let mut search = Search { marks: vec![Mark::New; cdg.len()], path: Vec::new() };
+    let mut search = DepthFirstSearch { marks: vec![Mark::New; cdg.len()], path: Vec::new() };
     out_of_order()
         .filter(|&&(_, to)| is_inside(to))
         .all(|&(_, to)| search.is_acyclic_from(to, &successors))
@@ -47,13 +47,13 @@ enum Mark {
 }
 
 /// A depth-first search.
-struct Search {
+struct DepthFirstSearch {
     marks: Vec<Mark>,
     /// The nodes of the path, each with its unvisited successors.
     path: Vec<(u32, Vec<u32>)>,
 }
 
-impl Search {
+impl DepthFirstSearch {
     /// True if no cycle can be reached from `start`.
     fn is_acyclic_from(&mut self, start: u32, successors: &impl Fn(u32) -> Vec<u32>) -> bool {
         if self.marks[start as usize] == Mark::Done {

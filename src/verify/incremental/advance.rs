@@ -133,8 +133,8 @@ mod tests {
     use crate::plan::routing::chain::{Chain, EngineRegistry};
     use crate::plan::tests::with_vports;
     use crate::sim::generate::Shape;
+    use crate::verify::dependency_graph::ChainRanks;
     use crate::verify::dependency_graph::DependencyGraph;
-    use crate::verify::dependency_graph::Ranks;
     use crate::verify::endpoints::Endpoint;
     use crate::verify::full::unicast;
     use crate::verify::network::SwitchNetwork;
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    fn rank(ranks: &Arc<Ranks>, node: u32) -> u32 {
+    fn rank(ranks: &Arc<ChainRanks>, node: u32) -> u32 {
         ranks.of(node)
     }
 

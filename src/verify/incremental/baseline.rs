@@ -1,7 +1,7 @@
 //! Planning and verification in one step, based on the verified plan in force.
 
-use super::choose::{Findings, Known, prove_after, verify_with};
-use super::engine_choice::{Attempt, Planner, choose};
+use super::choose::{Known, PassedFindings, prove_after, verify_with};
+use super::engine_choice::{PlanAttempt, Planner, choose};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
 use crate::plan::adaptive::AdaptiveGroups;
@@ -112,7 +112,7 @@ impl VerifiedBaseline {
 pub struct PendingBaseline {
     verified: Verified,
     planned: update::BaselineState,
-    findings: Findings,
+    findings: PassedFindings,
 }
 
 impl fmt::Debug for PendingBaseline {
@@ -202,7 +202,7 @@ impl Planner for StagedPlanner<'_, '_> {
         Ok((planned, difference))
     }
 
-    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> Attempt<PlanVerdict> {
+    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> PlanAttempt<PlanVerdict> {
         (self.begins)(Stage::Verifying);
         let (planned, difference) = planned;
         let known = self.baseline.and_then(|baseline| baseline.known(difference.as_ref()));
@@ -223,7 +223,7 @@ impl Planner for StagedPlanner<'_, '_> {
             Err(failure) => Err(failure.clone()),
         };
         let verdict = PlanVerdict { verdict, lids, memory, pending_baseline };
-        Attempt { routing, findings, verdict }
+        PlanAttempt { routing, findings, verdict }
     }
 }
 
@@ -249,13 +249,13 @@ impl Planner for BaselinePlanner<'_, '_> {
         Ok(planned)
     }
 
-    fn verify(&mut self, planned: &Planned, checks: &Checks) -> Attempt<Self::Verdict> {
+    fn verify(&mut self, planned: &Planned, checks: &Checks) -> PlanAttempt<Self::Verdict> {
         let (plan, state) = planned.clone().split();
         let routing = plan.routing.clone();
         let (findings, verdict) = match prove_after(self.fabric, plan, checks, self.last) {
             Ok((verified, proof)) => (Ok(verified.summary.clone()), Some((state, verified, proof))),
             Err(failure) => (Err(failure), None),
         };
-        Attempt { routing, findings, verdict }
+        PlanAttempt { routing, findings, verdict }
     }
 }

@@ -21,7 +21,7 @@ use crate::verify::endpoints::{self, DestinationTree, Endpoint, SourcePorts};
 use crate::verify::full::unicast::{self, UnicastFindings};
 use crate::verify::limits;
 use crate::verify::network::SwitchNetwork;
-use crate::verify::network::{CableChanges, Renumbering};
+use crate::verify::network::{CableChanges, SwitchRenumbering};
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, Triples};
 use crate::verify::verdict::{Checks, Summary};
@@ -55,11 +55,11 @@ impl Proof {
             && policy.guarantees_no_credit_loops() == old.guarantees_no_credit_loops()
             && policy.same_path_sls_as(old);
         let renumbering =
-            Renumbering::between(&self.network, &self.fabric, fabric).filter(|_| same)?;
+            SwitchRenumbering::between(&self.network, &self.fabric, fabric).filter(|_| same)?;
         let (proof, cables) = self.by_numbers(fabric, plan, &renumbering)?;
         let CableChanges { ports, channels, repaired } = cables;
         let switches = changed_switches(&proof.tables, &plan.routing.lfts);
-        let Renumbering { newly_removed: removed, returned, .. } = renumbering;
+        let SwitchRenumbering { newly_removed: removed, returned, .. } = renumbering;
         let changes = Changes {
             ports,
             channels,
@@ -93,7 +93,7 @@ impl Proof {
         &self,
         fabric: &Fabric,
         plan: &Plan,
-        renumbering: &Renumbering,
+        renumbering: &SwitchRenumbering,
     ) -> Option<(Self, CableChanges)> {
         let (network, cables) = self.network.renumbered(renumbering, fabric)?;
         let mut proof = Self { network: Arc::new(network), ..self.clone() };
@@ -220,7 +220,7 @@ fn is_dead(network: &SwitchNetwork, channels: &[u32], channel: u32) -> bool {
 }
 
 /// Multicast tables by the switch numbers of another fabric.
-fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastTables {
+fn renumbered(groups: &MulticastTables, renumbering: &SwitchRenumbering) -> MulticastTables {
     let after = renumbering.after();
     let mut senders: Vec<_> = groups
         .senders

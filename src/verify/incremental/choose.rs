@@ -5,7 +5,7 @@ use super::fault_free::network_after;
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
 use crate::plan::Plan;
-use crate::verify::full::{self, Evidence};
+use crate::verify::full::{self, CheckEvidence};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Summary, Verified, VerifyFailure};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn prove_after(
     let (summary, evidence) = full::check(fabric, &plan, checks, network)?;
     let verified = Verified { plan: Arc::new(plan), summary };
     let fault_free = last.map(Proof::fault_free_proof);
-    let findings = Findings::Full(Box::new(FullFindings { evidence, fault_free }));
+    let findings = PassedFindings::Full(Box::new(FullFindings { evidence, fault_free }));
     let proof = findings.into_proof(fabric, &verified, checks);
     Ok((verified, proof))
 }
@@ -69,7 +69,7 @@ pub(super) fn verify_with(
     plan: Plan,
     checks: &Checks,
     known: Option<Known<'_>>,
-) -> Result<(Verified, Findings), VerifyFailure> {
+) -> Result<(Verified, PassedFindings), VerifyFailure> {
     let incremental = known.and_then(|known| check_incrementally(fabric, &plan, checks, known));
     let (summary, findings) = match incremental {
         Some(found) => found,
@@ -78,7 +78,7 @@ pub(super) fn verify_with(
             let (summary, evidence) =
                 full::check(fabric, &plan, checks, network_after(last, fabric))?;
             let fault_free = last.map(Proof::fault_free_proof);
-            (summary, Findings::Full(Box::new(FullFindings { evidence, fault_free })))
+            (summary, PassedFindings::Full(Box::new(FullFindings { evidence, fault_free })))
         }
     };
     Ok((Verified { plan: Arc::new(plan), summary }, findings))
@@ -89,7 +89,7 @@ fn check_incrementally(
     plan: &Plan,
     checks: &Checks,
     Known { proof, difference }: Known<'_>,
-) -> Option<(Summary, Findings)> {
+) -> Option<(Summary, PassedFindings)> {
     // Vports may get LIDs and lose them while all nodes stay.
     let has_same_lids = Arc::ptr_eq(&proof.plan.lids, &plan.lids) || proof.plan.lids == plan.lids;
     let against_plan_in_force = || match difference.filter(|_| has_same_lids) {
@@ -105,11 +105,11 @@ fn check_incrementally(
         against_plan_in_force().or_else(against_fault_free)?
     };
     let base = Proof { fault_free: Some(proof.fault_free_proof()), ..base };
-    Some((summary, Findings::Incremental(Box::new((base, additions)))))
+    Some((summary, PassedFindings::Incremental(Box::new((base, additions)))))
 }
 
 /// The findings in a plan that passed. The proof is made from them later, off the critical path.
-pub(super) enum Findings {
+pub(super) enum PassedFindings {
     Full(Box<FullFindings>),
     /// The earlier proof, and the additions of the plan.
     Incremental(Box<(Proof, Additions)>),
@@ -117,14 +117,14 @@ pub(super) enum Findings {
 
 /// The findings of a full check.
 pub(super) struct FullFindings {
-    evidence: Evidence,
+    evidence: CheckEvidence,
     /// The last proof of a fault-free fabric.
     fault_free: Option<Arc<Proof>>,
 }
 
-impl Findings {
+impl PassedFindings {
     /// The evidence of a full check.
-    pub(super) fn evidence(&self) -> Option<&Evidence> {
+    pub(super) fn evidence(&self) -> Option<&CheckEvidence> {
         match self {
             Self::Full(found) => Some(&found.evidence),
             Self::Incremental(_) => None,

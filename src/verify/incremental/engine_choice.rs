@@ -22,11 +22,11 @@ pub(super) trait Planner {
     fn plan(&mut self, chain: &Chain) -> Result<Self::Planned, Self::Error>;
 
     /// Verifies a plan, which may be verified again with other checks.
-    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> Attempt<Self::Verdict>;
+    fn verify(&mut self, planned: &Self::Planned, checks: &Checks) -> PlanAttempt<Self::Verdict>;
 }
 
 /// A verified or rejected plan.
-pub(super) struct Attempt<T> {
+pub(super) struct PlanAttempt<T> {
     pub routing: Arc<Routing>,
     /// The findings of verification, or the faults for which it rejected the plan.
     pub findings: Result<Summary, VerifyFailure>,
@@ -43,7 +43,7 @@ enum NextStep {
     Stop,
 }
 
-impl<T> Attempt<T> {
+impl<T> PlanAttempt<T> {
     /// `earlier` is the plan of an engine before this one, with a loop.
     fn next_step(&self, earlier: Option<&Self>) -> NextStep {
         match &self.findings {
@@ -80,7 +80,7 @@ pub(super) fn choose<P: Planner>(
     let mut chain = Cow::Borrowed(chain);
     let mut planned = planner.plan(&chain)?;
     let mut attempt = planner.verify(&planned, checks);
-    let mut earlier: Option<Attempt<P::Verdict>> = None;
+    let mut earlier: Option<PlanAttempt<P::Verdict>> = None;
     loop {
         let reason = match attempt.next_step(earlier.as_ref()) {
             NextStep::Use => return Ok(attempt.verdict),

@@ -10,7 +10,7 @@
 use super::check::Additions;
 use crate::fabric::Fabric;
 use crate::plan::Plan;
-use crate::verify::network::{Renumbering, SwitchNetwork};
+use crate::verify::network::{SwitchNetwork, SwitchRenumbering};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Extent, Summary};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Proof {
     /// The proof if it knows all switches and cables of `fabric`, and also some that are missing
     /// there.
     pub(super) fn if_more_complete(self: Arc<Self>, fabric: &Fabric) -> Option<Arc<Self>> {
-        let renumbering = Renumbering::between(&self.network, &self.fabric, fabric)?;
+        let renumbering = SwitchRenumbering::between(&self.network, &self.fabric, fabric)?;
         let (_, cables) = self.network.renumbered(&renumbering, fabric)?;
         (!cables.ports.is_empty()).then_some(self)
     }

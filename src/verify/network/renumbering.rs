@@ -11,7 +11,7 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Guid;
 
 /// The numbers of the switches of a [`SwitchNetwork`] in another snapshot.
-pub(in crate::verify) struct Renumbering {
+pub(in crate::verify) struct SwitchRenumbering {
     /// The old number of each switch by its new one; removed switches come last.
     pub before: Vec<u32>,
     /// New numbers of the switches that disappeared, ascending.
@@ -21,7 +21,7 @@ pub(in crate::verify) struct Renumbering {
     removed: Vec<Guid>,
 }
 
-impl Renumbering {
+impl SwitchRenumbering {
     /// The renumbering of the network of snapshot `old` for snapshot `new`; `None` if a switch is
     /// unknown or has a different number of ports.
     pub(crate) fn between(network: &SwitchNetwork, old: &Fabric, new: &Fabric) -> Option<Self> {
@@ -97,7 +97,7 @@ impl SwitchNetwork {
     /// still have their hops. `None` if there are other changes.
     pub(crate) fn renumbered(
         &self,
-        renumbering: &Renumbering,
+        renumbering: &SwitchRenumbering,
         new: &Fabric,
     ) -> Option<(Self, CableChanges)> {
         let network = self.by_numbers(renumbering, new);
@@ -118,12 +118,12 @@ impl SwitchNetwork {
     /// The network of another snapshot, which retains missing switches and cables; `None` if the
     /// snapshot has unknown ones.
     pub(crate) fn for_snapshot(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
-        let renumbering = Renumbering::between(self, old, new)?;
+        let renumbering = SwitchRenumbering::between(self, old, new)?;
         let (network, CableChanges { ports, repaired, .. }) = self.renumbered(&renumbering, new)?;
         Some(network.with_repaired(&repaired).without(&ports))
     }
 
-    fn by_numbers(&self, renumbering: &Renumbering, new: &Fabric) -> Self {
+    fn by_numbers(&self, renumbering: &SwitchRenumbering, new: &Fabric) -> Self {
         let after = renumbering.after();
         let count = self.switches();
         let mut network = Self {

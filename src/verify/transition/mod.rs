@@ -244,7 +244,7 @@ impl SwitchEntries {
 }
 
 /// Buffers for one LID.
-struct Scratch {
+struct LidScratch {
     entries: Vec<SwitchEntries>,
     /// By switch: SLs of packets from its end ports.
     own: Vec<u16>,
@@ -288,7 +288,7 @@ impl TransitionPass<'_> {
         let [new, old] = [self.new.plan, self.before].map(|plan| {
             LftColumns::new(&plan.routing.lfts, switches, chunk.iter().map(|(lid, _)| *lid))
         });
-        let mut scratch = Scratch {
+        let mut scratch = LidScratch {
             entries: vec![SwitchEntries::NO_RANK; switches],
             own: vec![0; switches],
             sls: Vec::new(),
@@ -314,7 +314,7 @@ impl TransitionPass<'_> {
     }
 
     /// Reads the entries of all switches for a LID; true if one of them changes.
-    fn read(&self, lid: Lid, new: &[u8], old: &[u8], scratch: &mut Scratch) -> bool {
+    fn read(&self, lid: Lid, new: &[u8], old: &[u8], scratch: &mut LidScratch) -> bool {
         let channel = |switch: u32, port: u8| {
             let slot = if port == LFT_NO_PATH { NONE } else { self.network.slot(switch, port) };
             if slot == NONE { NONE } else { self.network.hop(slot).channel }
@@ -344,8 +344,8 @@ impl TransitionPass<'_> {
     }
 
     /// Follows packets on all routes that are possible, and adds their triples.
-    fn trace(&self, scratch: &mut Scratch) {
-        let Scratch { entries, own, flow, grown, .. } = scratch;
+    fn trace(&self, scratch: &mut LidScratch) {
+        let LidScratch { entries, own, flow, grown, .. } = scratch;
         grown.clear();
         for ((flow, &own), switch) in flow.iter_mut().zip(own.iter()).zip(0..) {
             *flow = [own, 0];

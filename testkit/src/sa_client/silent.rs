@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::sim::SimFabric;
-use torus_sm::sim::kernel::{RegisterCall, Registration};
+use torus_sm::sim::kernel::{AgentRegistration, RegisterCall};
 use torus_sm::sim::umad::OpenUmad;
 use torus_sm::transport::Address;
 use torus_sm::transport::umad::UserHeader;
@@ -24,14 +24,14 @@ impl SilentClient {
     /// A client at the first port of a host. `sa`: the LID of the subnet administrator.
     pub fn attach(fabric: &SimFabric, node: Guid, sa: Lid) -> Self {
         let umad = fabric.open_umad(node, PortNum(1), Arc::new(|| ())).expect("the host exists");
-        let registration = Registration {
+        let registration = AgentRegistration {
             call: RegisterCall::Agent2,
             qpn: 1,
             class: 3,
             class_version: CLASS_VERSION,
             oui: 0,
             rmpp_version: 1,
-            flags: Registration::USER_RMPP,
+            flags: AgentRegistration::USER_RMPP,
             methods: 0,
         };
         umad.register(&registration).expect("it is valid");

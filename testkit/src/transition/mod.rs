@@ -11,7 +11,7 @@ use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
 use torus_sm::apply::delta::scope::Scope;
 use torus_sm::apply::set_id::SetId;
-use torus_sm::apply::transition::{Step, Steps, order, strict};
+use torus_sm::apply::transition::{Steps, TransitionStep, order, strict};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
 use torus_sm::observe::m_keys::MKeys;
@@ -171,7 +171,7 @@ impl<'a> Devices<'a> {
     }
 
     /// Applies a Set; returns the LIDs that it may concern.
-    pub fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
+    pub fn carry_out(&mut self, step: &TransitionStep) -> Vec<Lid> {
         let Some(item) = step.set else { return Vec::new() };
         let Some(switch) = self.scene.fabric.node(item.node).switch else { return Vec::new() };
         match item.attr_id {
@@ -343,11 +343,11 @@ fn is_up(fabric: &Fabric, ports_are_up: &bool, port: PortId) -> bool {
 /// Applies all steps in a random order that their dependencies allow, or in any order if `in_order`
 /// is false; returns the faults.
 pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) -> Vec<String> {
-    let steps: Vec<Step> = if in_order {
+    let steps: Vec<TransitionStep> = if in_order {
         steps.iter().cloned().collect()
     } else {
         let last = steps.iter().filter(|step| step.is_last).cloned();
-        last.map(|step| Step { after: Vec::new(), ..step }).collect()
+        last.map(|step| TransitionStep { after: Vec::new(), ..step }).collect()
     };
     let mut watch = Invariants::new(scene);
     let mut devices = Devices::new(scene);

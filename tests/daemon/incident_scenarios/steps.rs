@@ -22,7 +22,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Gid, Pkey};
-use torus_sm::manage::action::Action;
+use torus_sm::manage::action::OperatorAction;
 use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::mad::Method;
@@ -156,7 +156,11 @@ impl Site {
                 sleep(pause).await;
             } else if let Some(id) = step.strip_prefix("accept ") {
                 let sources = sm.management.as_ref().expect("not taken");
-                sources.live.control.start(&Action::Accept(id.to_owned())).expect("a free slot");
+                sources
+                    .live
+                    .control
+                    .start(&OperatorAction::Accept(id.to_owned()))
+                    .expect("a free slot");
             } else if !self.act(step).await {
                 self.console(step);
             }

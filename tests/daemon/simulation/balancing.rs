@@ -9,7 +9,7 @@ use torus_sm::config::files;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::{Guid, PortNum};
-use torus_sm::manage::action::{Action, RequestId};
+use torus_sm::manage::action::{OperatorAction, RequestId};
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::routing::{Routing, RoutingInput};
 use torus_sm::publish::Subnet;
@@ -145,7 +145,7 @@ async fn a_change_begins_a_new_window() {
     let before = busiest(&sm);
     for _ in 0..4 {
         sleep(WINDOW - Duration::from_secs(5)).await;
-        sm.tell(SmEvent::Operator(RequestId(1), Action::Resweep));
+        sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Resweep));
         settle().await;
         assert_eq!(busiest(&sm), before, "no window passed without a sweep of the whole fabric");
     }

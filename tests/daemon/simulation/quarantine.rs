@@ -11,7 +11,7 @@ use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use torus_sm::ids::PortNum;
-use torus_sm::manage::action::{Action, RequestId};
+use torus_sm::manage::action::{OperatorAction, RequestId};
 use torus_sm::wire::attr::{AttrId, PhysState, PortState, TrapNumber};
 
 const MS: Duration = Duration::from_millis(1);
@@ -62,11 +62,11 @@ async fn an_operator_releases_a_quarantined_link() {
     let links = quarantined(&sm);
     assert_eq!(links.len(), 1, "{links:?}");
     assert!(cluster.tables() != tables, "the link is not used");
-    sm.tell(SmEvent::Operator(RequestId(1), Action::Release(switch, PortNum(2))));
+    sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Release(switch, PortNum(2))));
     settle().await;
     assert_eq!(quarantined(&sm), links, "another port's link");
     let (guid, num) = links[0].ends[1];
-    sm.tell(SmEvent::Operator(RequestId(2), Action::Release(guid, num)));
+    sm.tell(SmEvent::Operator(RequestId(2), OperatorAction::Release(guid, num)));
     settle().await;
     assert_eq!(quarantined(&sm), []);
     assert_eq!(cluster.faults(&sm), [""; 0]);

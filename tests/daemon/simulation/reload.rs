@@ -3,7 +3,7 @@
 use super::*;
 use testkit::sa_client::{self, Client};
 use torus_sm::ids::Gid;
-use torus_sm::manage::action::{Action, RequestId};
+use torus_sm::manage::action::{OperatorAction, RequestId};
 use torus_sm::wire::attr::tables::SlToVl;
 use torus_sm::wire::record::{JoinState, McMemberRecord};
 use torus_sm::wire::sa::SaAttr;
@@ -35,7 +35,7 @@ async fn survives(cluster: &SimCluster, options: Options, file: &str, bad: &[Opt
         assert!(state(cluster, &sm) == before, "{file}: {text:?}");
         assert_eq!(cluster.fabric.requests(AttrId::LINEAR_FT)[1], 0, "{text:?}");
         // A new plan uses the files in force, too.
-        sm.tell(SmEvent::Operator(RequestId(1), Action::Reroute));
+        sm.tell(SmEvent::Operator(RequestId(1), OperatorAction::Reroute));
         settle().await;
         assert_eq!(state(cluster, &sm).0, before.0, "{file}: {text:?}");
         assert_eq!(cluster.faults(&sm), [""; 0]);

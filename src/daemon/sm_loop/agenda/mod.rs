@@ -19,7 +19,7 @@ use super::stages::mastership::Due;
 use super::timers::Timer;
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Guid, Lid, PortNum};
-use crate::manage::action::{Action, RequestId};
+use crate::manage::action::{OperatorAction, RequestId};
 use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
 use crate::sm::peer::Peer;
@@ -42,7 +42,7 @@ pub enum Task {
     /// Read the configuration again.
     Reload,
     /// Carry out the action of an operator.
-    Operator(RequestId, Action),
+    Operator(RequestId, OperatorAction),
     /// Change the role as another SM requests it.
     Role(RoleEvent, Peer),
     /// Work that is due because of other SMs or of the local port.
@@ -175,7 +175,7 @@ pub struct Agenda {
     due: BTreeSet<TaskKind>,
     port_closed: Option<String>,
     /// Requests of operators, in order.
-    operator: VecDeque<(RequestId, Action)>,
+    operator: VecDeque<(RequestId, OperatorAction)>,
     /// Changes of the role that other SMs request, in order.
     roles: VecDeque<(RoleEvent, Peer)>,
     watch: VecDeque<Due>,
@@ -218,9 +218,9 @@ impl Agenda {
                 self.request(TaskKind::Reload);
                 self.request(TaskKind::HeavySweep);
             }
-            SmEvent::Operator(_, Action::Resweep) => self.request(TaskKind::HeavySweep),
-            SmEvent::Operator(_, Action::LightSweep) => self.request(TaskKind::Confirm),
-            SmEvent::Operator(_, Action::Reroute) => self.request(TaskKind::Configure),
+            SmEvent::Operator(_, OperatorAction::Resweep) => self.request(TaskKind::HeavySweep),
+            SmEvent::Operator(_, OperatorAction::LightSweep) => self.request(TaskKind::Confirm),
+            SmEvent::Operator(_, OperatorAction::Reroute) => self.request(TaskKind::Configure),
             SmEvent::Operator(request, action) => self.operator.push_back((request, action)),
             SmEvent::PortClosed(reason) => self.port_closed = Some(reason),
         }

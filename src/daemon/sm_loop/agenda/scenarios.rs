@@ -142,18 +142,18 @@ fn peer() -> Peer {
     Peer { info: SmInfo::default(), route: SmpRoute::Directed(DirectedRoute::LOCAL) }
 }
 
-fn action(name: &str) -> Action {
+fn action(name: &str) -> OperatorAction {
     let link = (Guid(7), PortNum(3));
     let actions = [
-        Action::Resweep,
-        Action::LightSweep,
-        Action::Reroute,
-        Action::Sweeping(true),
-        Action::Priority(9),
-        Action::Dump,
-        Action::Handover(None),
-        Action::Quarantine(link.0, link.1),
-        Action::Release(link.0, link.1),
+        OperatorAction::Resweep,
+        OperatorAction::LightSweep,
+        OperatorAction::Reroute,
+        OperatorAction::Sweeping(true),
+        OperatorAction::Priority(9),
+        OperatorAction::Dump,
+        OperatorAction::Handover(None),
+        OperatorAction::Quarantine(link.0, link.1),
+        OperatorAction::Release(link.0, link.1),
     ];
     let found = actions.into_iter().find(|action| action.name() == name);
     found.unwrap_or_else(|| panic!("unknown action {name}"))

@@ -3,7 +3,7 @@
 use super::TaskKind;
 use crate::daemon::messages::SmEvent;
 use crate::ids::Guid;
-use crate::manage::action::Action;
+use crate::manage::action::OperatorAction;
 use crate::manage::loop_status::{Cause, Causes};
 use std::collections::BTreeSet;
 
@@ -61,11 +61,11 @@ pub(super) fn cause_of(event: &SmEvent) -> Option<Cause> {
         SmEvent::VirtualPortsChanged => Some(Cause::VirtualPorts),
         SmEvent::Reload => Some(Cause::Reload),
         SmEvent::Operator(_, action) => match action {
-            Action::Resweep
-            | Action::LightSweep
-            | Action::Reroute
-            | Action::Quarantine(..)
-            | Action::Release(..) => Some(Cause::Request),
+            OperatorAction::Resweep
+            | OperatorAction::LightSweep
+            | OperatorAction::Reroute
+            | OperatorAction::Quarantine(..)
+            | OperatorAction::Release(..) => Some(Cause::Request),
             _ => None,
         },
         SmEvent::PortClosed(_) => None,

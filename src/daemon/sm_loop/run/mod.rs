@@ -44,7 +44,7 @@ use crate::daemon::process::operator_log;
 use crate::daemon::process::priority::spawn_idle;
 use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
-use crate::manage::action::{Action, RequestId};
+use crate::manage::action::{OperatorAction, RequestId};
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
@@ -353,20 +353,20 @@ impl SmLoop {
     }
 
     /// Carries out the action of an operator. Its name and result go to the management interface.
-    async fn carry_out(&mut self, request: RequestId, action: Action) {
+    async fn carry_out(&mut self, request: RequestId, action: OperatorAction) {
         let name = action.name();
         match action {
-            Action::Sweeping(is_enabled) => self.allow_sweeps(is_enabled),
-            Action::Priority(priority) => {
+            OperatorAction::Sweeping(is_enabled) => self.allow_sweeps(is_enabled),
+            OperatorAction::Priority(priority) => {
                 let result = self.set_priority(priority).await;
                 self.env.monitor.events().action_ended(name, request, Ok(result));
             }
-            Action::Dump | Action::Handover(_) | Action::WhatIf(..) if self.env.role() != SmState::Master => {
+            OperatorAction::Dump | OperatorAction::Handover(_) | OperatorAction::WhatIf(..) if self.env.role() != SmState::Master => {
                 let problem = format!("this SM is not master: its state is {}", self.env.role());
                 self.env.monitor.events().action_ended(name, request, Err(problem));
             }
-            Action::Dump => self.reconfigurer.dump(&self.env.context, request),
-            Action::Handover(to) => {
+            OperatorAction::Dump => self.reconfigurer.dump(&self.env.context, request),
+            OperatorAction::Handover(to) => {
                 let keys = self.reconfigurer.m_keys();
                 let seen = self.state.observation.as_ref();
                 let handed_over =
@@ -379,19 +379,19 @@ impl SmLoop {
                     }
                 }
             }
-            Action::Quarantine(guid, num) => self.quarantine_by_request((guid, num)),
-            Action::Release(guid, num) => self.release_by_request((guid, num)),
-            Action::WhatIf(guid, num) => self.what_if(request, (guid, num)).await,
+            OperatorAction::Quarantine(guid, num) => self.quarantine_by_request((guid, num)),
+            OperatorAction::Release(guid, num) => self.release_by_request((guid, num)),
+            OperatorAction::WhatIf(guid, num) => self.what_if(request, (guid, num)).await,
             // The agenda makes these tasks of their own.
-            Action::Resweep | Action::LightSweep | Action::Reroute
+            OperatorAction::Resweep | OperatorAction::LightSweep | OperatorAction::Reroute
             // These are no work of the SM loop.
-            | Action::Reload
-            | Action::LogFlush(_)
-            | Action::LogLevel(_)
-            | Action::Record
-            | Action::Perfmgr(_)
-            | Action::Accept(_)
-            | Action::Exit => debug_assert!(false, "the action {name} is carried out elsewhere"),
+            | OperatorAction::Reload
+            | OperatorAction::LogFlush(_)
+            | OperatorAction::LogLevel(_)
+            | OperatorAction::Record
+            | OperatorAction::Perfmgr(_)
+            | OperatorAction::Accept(_)
+            | OperatorAction::Exit => debug_assert!(false, "the action {name} is carried out elsewhere"),
         }
     }
 

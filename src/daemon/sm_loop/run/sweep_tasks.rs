@@ -9,7 +9,7 @@ use crate::daemon::sm_loop::{own_port, port_errors, reload};
 use crate::ids::Guid;
 use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::{counted, time_text};
-use crate::observe::light::{Findings, LightFocus};
+use crate::observe::light::{LightFindings, LightFocus};
 use crate::observe::local_changes::{self, LocalChanges};
 use crate::observe::{Observation, SweepError, heavy};
 use crate::record::entry::EventKind;
@@ -277,7 +277,7 @@ impl SmLoop {
     }
 
     /// Requests sweeps for what a light sweep found.
-    fn found_changes(&mut self, findings: Findings) {
+    fn found_changes(&mut self, findings: LightFindings) {
         info!(
             "light sweep: {} changed, {} lost, {} answered again",
             counted(findings.changed.len(), "switch", "switches"),

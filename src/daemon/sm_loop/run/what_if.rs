@@ -2,13 +2,13 @@
 
 use super::SmLoop;
 use crate::fabric::End;
-use crate::manage::action::{Action, RequestId};
+use crate::manage::action::{OperatorAction, RequestId};
 
 impl SmLoop {
     /// Plans the fabric without the link at a port, on a thread of its own. One such plan is computed
     /// at a time; its result is an event.
     pub(super) async fn what_if(&mut self, request: RequestId, end: End) {
-        let name = Action::WhatIf(end.0, end.1).name();
+        let name = OperatorAction::WhatIf(end.0, end.1).name();
         let events = self.env.monitor.events().clone();
         let Ok(permit) = self.studies.clone().try_acquire_owned() else {
             let problem = "the loss of another link is being planned".to_owned();

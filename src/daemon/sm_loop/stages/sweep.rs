@@ -7,7 +7,7 @@ use crate::manage::loop_status::SweepResult;
 use crate::notes::counted;
 use crate::observe::discovery_state::DiscoveryState;
 use crate::observe::focused::Focus;
-use crate::observe::light::{Findings, LightFocus};
+use crate::observe::light::{LightFindings, LightFocus};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError, SweepSettings, focused, light};
 use crate::transport::client::SmpClient;
@@ -53,7 +53,7 @@ pub(in crate::daemon::sm_loop) async fn light(
     keys: &MKeys,
     fabric: &Fabric,
     focus: LightFocus<'_>,
-) -> (Findings, Vec<(PortId, SmInfo)>) {
+) -> (LightFindings, Vec<(PortId, SmInfo)>) {
     tokio::join!(light::sweep(client, keys, fabric, focus), mastership::query(client, keys, fabric))
 }
 

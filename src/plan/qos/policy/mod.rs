@@ -16,7 +16,7 @@ use crate::ids::Pkey;
 use crate::notes::Note;
 use crate::paged_vec::PagedVec;
 use crate::plan::partitions::{Membership, Partition};
-use rule_sets::{PortSets, RuleSets, Segments};
+use rule_sets::{RuleSets, RulesByPort, Segments};
 use std::sync::Arc;
 
 /// A policy, resolved for a fabric.
@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub struct EffectivePolicy {
     policy: Arc<QosPolicy>,
     rule_sets: RuleSets,
-    sources: PortSets,
-    destinations: PortSets,
+    sources: RulesByPort,
+    destinations: RulesByPort,
     service_ids: Segments,
     qos_classes: Segments,
     pkeys: Segments,
@@ -108,8 +108,8 @@ fn ends(
     fabric: &Fabric,
     choose: fn(&MatchRule) -> &Option<PortFilter>,
     rule_sets: &mut RuleSets,
-) -> PortSets {
-    PortSets::new(fabric.ports().len(), rule_sets, |port, rule| {
+) -> RulesByPort {
+    RulesByPort::new(fabric.ports().len(), rule_sets, |port, rule| {
         let Some(ports) = policy.rules.get(rule).and_then(|rule| choose(rule).as_ref()) else {
             return true;
         };

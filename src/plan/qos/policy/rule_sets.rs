@@ -68,13 +68,13 @@ fn flip(set: &mut [u64], rule: usize) {
 
 /// The rules that a port satisfies as source (or destination), by port slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PortSets {
+pub(super) struct RulesByPort {
     sets: Vec<SetId>,
     /// The rules without a condition on this end.
     unconditional: SetId,
 }
 
-impl PortSets {
+impl RulesByPort {
     /// Builds the sets of `ports` ports. `allows(port, rule)` tells whether a port (or `None`)
     /// satisfies a rule.
     pub(super) fn new(

@@ -6,7 +6,7 @@
 //! ranks, and any other switch downwards only; so each is reached in one round, over its best links.
 //! The sets of searches that reach a switch are the bits of a word.
 
-use super::port_set::PortSet;
+use super::port_set::SmallSet;
 use crate::fabric::SwitchId;
 use crate::plan::routing::switch_graph::SwitchGraph;
 
@@ -35,7 +35,7 @@ const ALL: u32 = 1;
 
 /// Sets of searches, as bits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Searches {
+pub(super) struct SearchSets {
     /// By switch: the searches that have reached it.
     reached: Vec<u64>,
     /// By switch: those that reached it upwards in the last round, then all of the last round.
@@ -57,9 +57,9 @@ impl<'a> Graded<'a> {
 
     /// Adds the best links to `count` destinations from `first` on: to the sets by switch, then by
     /// destination.
-    pub(super) fn fill<S: PortSet>(
+    pub(super) fn fill<S: SmallSet>(
         &self,
-        searches: &mut Searches,
+        searches: &mut SearchSets,
         first: usize,
         count: usize,
         sets: &mut [S],
@@ -87,7 +87,7 @@ impl<'a> Graded<'a> {
 
     /// The searches of `wanted` that reach a switch in this round: upwards, and all. Adds the links
     /// over which they do to its sets.
-    fn arrive<S: PortSet>(
+    fn arrive<S: SmallSet>(
         &self,
         switch: SwitchId,
         frontier: &[u64],
@@ -111,7 +111,7 @@ impl<'a> Graded<'a> {
     }
 }
 
-impl Searches {
+impl SearchSets {
     fn start(&mut self, switches: usize, first: usize, count: usize) {
         self.reached.clear();
         self.reached.resize(switches, 0);

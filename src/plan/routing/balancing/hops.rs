@@ -3,8 +3,8 @@
 //! A [`HopRule`] computes them for one destination. [`ShortestPaths`] is the rule of minhop and
 //! dor, for which [`HopMatrix`] is faster when all destinations are needed.
 
-use super::graded::{Graded, SEARCHES, Searches};
-use super::port_set::PortSet;
+use super::graded::{Graded, SEARCHES, SearchSets};
+use super::port_set::SmallSet;
 use crate::fabric::SwitchId;
 use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
 use rayon::prelude::*;
@@ -99,7 +99,7 @@ impl<'a> HopMatrix<'a> {
     }
 }
 
-impl<S: PortSet> BestLinks<S> for HopMatrix<'_> {
+impl<S: SmallSet> BestLinks<S> for HopMatrix<'_> {
     fn fill(&self, switch: SwitchId, sets: &mut [S]) {
         let own = self.row(switch);
         for (number, link) in self.graph.links(switch).iter().enumerate() {
@@ -122,12 +122,12 @@ pub struct RuleTable<S> {
     blocks: Vec<Vec<S>>,
 }
 
-impl<S: PortSet> RuleTable<S> {
+impl<S: SmallSet> RuleTable<S> {
     /// Computes the hops to all destinations in parallel.
     pub fn new(graph: &SwitchGraph, rule: &dyn HopRule) -> Self {
         let switches = graph.len();
         let graded = rule.graded_ranks(graph).map(|ranks| Graded::new(graph, ranks));
-        let block = |(hops, searches): &mut (TargetHops, Searches), first: usize| {
+        let block = |(hops, searches): &mut (TargetHops, SearchSets), first: usize| {
             let mut sets = vec![S::default(); switches * BLOCK];
             let count = BLOCK.min(switches - first);
             match &graded {
@@ -146,7 +146,7 @@ impl<S: PortSet> RuleTable<S> {
 }
 
 /// Adds the best links to a destination of a block to the sets of all switches.
-fn insert_best<S: PortSet>(graph: &SwitchGraph, hops: &TargetHops, offset: usize, sets: &mut [S]) {
+fn insert_best<S: SmallSet>(graph: &SwitchGraph, hops: &TargetHops, offset: usize, sets: &mut [S]) {
     for switch in graph.switches() {
         let set = &mut sets[switch.index() * BLOCK + offset];
         for (number, (index, _)) in graph.numbered_links(switch).enumerate() {
@@ -155,7 +155,7 @@ fn insert_best<S: PortSet>(graph: &SwitchGraph, hops: &TargetHops, offset: usize
     }
 }
 
-impl<S: PortSet> BestLinks<S> for RuleTable<S> {
+impl<S: SmallSet> BestLinks<S> for RuleTable<S> {
     fn fill(&self, switch: SwitchId, sets: &mut [S]) {
         for (first, block) in (0..self.switches).step_by(BLOCK).zip(&self.blocks) {
             let count = BLOCK.min(self.switches - first);

@@ -46,14 +46,14 @@ use crate::ids::{Lid, PortNum};
 use crate::notes::Note;
 use crate::plan::LidTable;
 use hops::{BestLinks, HopMatrix, HopRule, RuleTable, ShortestPaths};
-use port_set::PortSet;
+use port_set::SmallSet;
 use random::Random;
 use rayon::prelude::*;
 use search::SearchOrders;
 use select::{RoutedSwitch, RoutingContext, SwitchRouter};
 use std::collections::HashSet;
 use std::sync::Arc;
-use topology_record::TopologyRecord;
+use topology_record::RoutingRecord;
 
 /// The options of the balance, under their names in opensm.conf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -154,7 +154,7 @@ impl<'a> Balancing<'a> {
             port_shifting: self.options.port_shifting,
             dimension_order: self.dimension_order,
         };
-        let record = TopologyRecord::new(fabric, lids, Arc::clone(self.lists), self.options);
+        let record = RoutingRecord::new(fabric, lids, Arc::clone(self.lists), self.options);
         let links = self.graph.switches().map(|switch| self.graph.links(switch).len()).max();
         let routed = match links.unwrap_or(0) {
             0..=8 => self.route_all::<u8>(&context, &record),
@@ -175,11 +175,11 @@ impl<'a> Balancing<'a> {
     pub(super) fn with_tables(self, lfts: Vec<Arc<Lft>>) -> Routing {
         let notes = without_lid(self.fabric, self.lids).into_iter().collect();
         let record =
-            TopologyRecord::new(self.fabric, self.lids, Arc::clone(self.lists), self.options);
+            RoutingRecord::new(self.fabric, self.lids, Arc::clone(self.lists), self.options);
         self.finish(lfts, record, notes)
     }
 
-    fn finish(self, lfts: Vec<Arc<Lft>>, record: TopologyRecord, notes: Vec<Note>) -> Routing {
+    fn finish(self, lfts: Vec<Arc<Lft>>, record: RoutingRecord, notes: Vec<Note>) -> Routing {
         let policy = BalancedPolicy {
             record,
             rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
@@ -195,10 +195,10 @@ impl<'a> Balancing<'a> {
     }
 
     /// Routes all switches with sets of links of the type `S`.
-    fn route_all<S: PortSet>(
+    fn route_all<S: SmallSet>(
         &self,
         context: &RoutingContext<'_>,
-        record: &TopologyRecord,
+        record: &RoutingRecord,
     ) -> Vec<RoutedSwitch> {
         let previous = self.previous.filter(|routing| routing.engine == self.engine);
         let kept = record.kept(previous.and_then(|routing| {
@@ -321,7 +321,7 @@ pub(super) fn has_hosts(fabric: &Fabric, switch: SwitchId) -> bool {
 }
 
 /// Routes the switches. `kept` gives the previous table of a switch, if its entries may be kept.
-fn route_switches<'a, S: PortSet>(
+fn route_switches<'a, S: SmallSet>(
     context: &RoutingContext<'_>,
     hops: &dyn BestLinks<S>,
     kept: impl Fn(SwitchId) -> Option<&'a Lft> + Sync,

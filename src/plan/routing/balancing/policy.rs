@@ -2,7 +2,7 @@
 
 use super::hops::HopRule;
 use super::lid_matrix;
-use super::topology_record::TopologyRecord;
+use super::topology_record::RoutingRecord;
 use crate::config::guid_lists::HopWeight;
 use crate::fabric::{Fabric, PortId};
 use crate::plan::LidTable;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// next routing, and the rule by which multicast trees follow the hops of the engine.
 #[derive(Debug)]
 pub struct BalancedPolicy {
-    pub(super) record: TopologyRecord,
+    pub(super) record: RoutingRecord,
     pub(super) rule: Arc<dyn HopRule>,
     pub(super) avoids_loops: bool,
     pub(super) may_omit_switch_routes: bool,

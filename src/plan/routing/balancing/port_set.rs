@@ -2,7 +2,7 @@
 
 /// A set of small numbers. The smallest type that fits all switches is used, because the sets of a
 /// switch towards all destinations should fit into the first-level cache.
-pub trait PortSet: Copy + Default + PartialEq + Send + Sync + 'static {
+pub trait SmallSet: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The numbers are below this.
     const CAPACITY: usize;
 
@@ -26,7 +26,7 @@ fn bits(mut word: u64, first: u8) -> impl Iterator<Item = u8> {
 
 macro_rules! word {
     ($word:ty) => {
-        impl PortSet for $word {
+        impl SmallSet for $word {
             const CAPACITY: usize = <$word>::BITS as usize;
 
             fn insert_if(&mut self, number: usize, condition: bool) {
@@ -47,7 +47,7 @@ macro_rules! word {
 word!(u8);
 word!(u64);
 
-impl PortSet for [u64; 4] {
+impl SmallSet for [u64; 4] {
     const CAPACITY: usize = 256;
 
     fn insert_if(&mut self, number: usize, condition: bool) {
@@ -67,7 +67,7 @@ impl PortSet for [u64; 4] {
 mod tests {
     use super::*;
 
-    fn check<S: PortSet>() {
+    fn check<S: SmallSet>() {
         let numbers: Vec<u8> =
             (0..S::CAPACITY).filter(|number| number % 7 % 3 == 0).map(|n| n as u8).collect();
         let mut set = S::default();

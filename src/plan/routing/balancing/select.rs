@@ -6,7 +6,7 @@
 
 use super::hops::BestLinks;
 use super::order::Destination;
-use super::port_set::PortSet;
+use super::port_set::SmallSet;
 use super::random::Random;
 use super::search::SearchOrders;
 use crate::fabric::{Fabric, NodeId, SwitchId};
@@ -99,7 +99,7 @@ pub(super) struct SwitchRouter<'a, S> {
     candidates: Vec<u8>,
 }
 
-impl<'a, S: PortSet> SwitchRouter<'a, S> {
+impl<'a, S: SmallSet> SwitchRouter<'a, S> {
     pub(super) fn new(
         context: &'a RoutingContext<'a>,
         hops: &dyn BestLinks<S>,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The topology, LIDs and options of a routing, for comparison with the next one.
 #[derive(Debug)]
-pub(super) struct TopologyRecord {
+pub(super) struct RoutingRecord {
     pub lists: Arc<GuidLists>,
     options: BalancingOptions,
     /// Node GUIDs of the switches, ascending, which is the order of the tables.
@@ -27,7 +27,7 @@ pub(super) struct TopologyRecord {
     lids: Vec<(Guid, PortNum, Lid, u8)>,
 }
 
-impl TopologyRecord {
+impl RoutingRecord {
     pub(super) fn new(
         fabric: &Fabric,
         lids: &LidTable,

@@ -1,9 +1,9 @@
 //! Forwarding tables from walks: the order of destinations, and the tables' contents.
 
-use super::hosts::{Host, Role};
+use super::hosts::{Role, TreeHost};
 use super::state::NONE;
-use super::tree::Tree;
-use super::walk::{Column, Destination, FoundRoute, Walk};
+use super::tree::RankedTree;
+use super::walk::{FoundRoute, FtreeWalk, WalkColumn, WalkDestination};
 use crate::fabric::SwitchId;
 use crate::ids::Lid;
 use crate::notes::{Note, Severity, counted};
@@ -22,9 +22,9 @@ const TABLES_PER_TASK: usize = 64;
 
 /// A destination of walks, with its LID if its routes are used.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct FtreeTarget {
     lid: Option<Lid>,
-    to: Destination,
+    to: WalkDestination,
 }
 
 /// The options that have an influence on walks.
@@ -37,7 +37,7 @@ pub(super) struct WalkOptions {
 }
 
 /// The tables of all switches.
-pub(super) struct Tables {
+pub(super) struct FtreeTables {
     /// The entries of each switch.
     pub lfts: Vec<Vec<u8>>,
     pub port_hops: PortHops,
@@ -45,17 +45,17 @@ pub(super) struct Tables {
 
 /// Fills the tables of all switches.
 pub(super) fn fill(
-    tree: &Tree<'_>,
+    tree: &RankedTree<'_>,
     lids: &LidTable,
     leaves: &[SwitchId],
     options: WalkOptions,
-    walk: &mut Walk,
-) -> Tables {
+    walk: &mut FtreeWalk,
+) -> FtreeTables {
     let lfts = vec![Lft::unused_entries(lids.max()); tree.groups.len()];
-    let mut tables = Tables { lfts, port_hops: PortHops::default() };
+    let mut tables = FtreeTables { lfts, port_hops: PortHops::default() };
     let mut turn = leaves.last().filter(|_| options.connect_roots).map(|&leaf| LeafTurn::new(leaf));
-    let mut next = Batch::default();
-    let mut ready = Batch::default();
+    let mut next = RouteBatch::default();
+    let mut ready = RouteBatch::default();
     for targets in targets(tree, lids, leaves, options).chunks(BATCH) {
         rayon::join(|| next.walk(walk, targets, &mut turn), || ready.write(tree, &mut tables));
         std::mem::swap(&mut next, &mut ready);
@@ -70,18 +70,18 @@ pub(super) fn fill(
 /// All destinations in the order in which they are balanced: compute nodes leaf by leaf, other
 /// channel adapters, switches. OpenSM does not route to routers; here they come last.
 fn targets(
-    tree: &Tree<'_>,
+    tree: &RankedTree<'_>,
     lids: &LidTable,
     leaves: &[SwitchId],
     options: WalkOptions,
-) -> Vec<Target> {
+) -> Vec<FtreeTarget> {
     let mut targets = Vec::with_capacity(tree.hosts.len() + tree.order.len());
     for &leaf in leaves {
         let before = targets.len();
         targets.extend(tree.compute_nodes(leaf).map(|host| host_target(host, 0)));
         let missing = options.max_compute_nodes - (targets.len() - before);
-        let to = Destination { switch: leaf, port: None, counts: true, reverse_hops: 0 };
-        targets.extend(std::iter::repeat_n(Target { lid: None, to }, missing));
+        let to = WalkDestination { switch: leaf, port: None, counts: true, reverse_hops: 0 };
+        targets.extend(std::iter::repeat_n(FtreeTarget { lid: None, to }, missing));
     }
     let others = tree.hosts.iter().filter_map(|host| match host.role {
         Role::Io => Some(host_target(host, options.max_reverse_hops)),
@@ -91,23 +91,26 @@ fn targets(
     targets.extend(others);
     targets.extend(tree.order.iter().filter_map(|&switch| {
         let lid = Some(lids.base(tree.fabric.switch(switch).first_port)?);
-        let to = Destination { switch, port: Some(0), counts: false, reverse_hops: 0 };
-        Some(Target { lid, to })
+        let to = WalkDestination { switch, port: Some(0), counts: false, reverse_hops: 0 };
+        Some(FtreeTarget { lid, to })
     }));
     let routers = tree.hosts.iter().filter(|host| host.role == Role::Router);
     targets.extend(routers.map(|host| host_target(host, 0)));
     targets
 }
 
-fn host_target(host: &Host, reverse_hops: u16) -> Target {
+fn host_target(host: &TreeHost, reverse_hops: u16) -> FtreeTarget {
     let switch = host.switch;
     let port = Some(host.switch_port);
-    Target { lid: Some(host.lid), to: Destination { switch, port, counts: true, reverse_hops } }
+    FtreeTarget {
+        lid: Some(host.lid),
+        to: WalkDestination { switch, port, counts: true, reverse_hops },
+    }
 }
 
 /// The routes to some destinations.
 #[derive(Default)]
-struct Batch {
+struct RouteBatch {
     lids: Vec<Lid>,
     /// The output ports of all switches, one row per LID.
     outputs: Vec<u8>,
@@ -116,8 +119,8 @@ struct Batch {
     found_ends: Vec<(SwitchId, usize)>,
 }
 
-impl Batch {
-    fn walk(&mut self, walk: &mut Walk, targets: &[Target], turn: &mut Option<LeafTurn>) {
+impl RouteBatch {
+    fn walk(&mut self, walk: &mut FtreeWalk, targets: &[FtreeTarget], turn: &mut Option<LeafTurn>) {
         self.lids.clear();
         self.outputs.clear();
         self.found.clear();
@@ -137,8 +140,8 @@ impl Batch {
         }
     }
 
-    fn write(&self, tree: &Tree<'_>, tables: &mut Tables) {
-        let Tables { lfts, port_hops } = tables;
+    fn write(&self, tree: &RankedTree<'_>, tables: &mut FtreeTables) {
+        let FtreeTables { lfts, port_hops } = tables;
         let switches = lfts.len();
         let tasks = lfts.par_chunks_mut(TABLES_PER_TASK).enumerate();
         tasks.for_each(|(task, lfts)| {
@@ -214,7 +217,7 @@ impl LeafTurn {
     }
 
     /// Notes the routes to a switch.
-    fn add(&mut self, target: SwitchId, column: &Column) {
+    fn add(&mut self, target: SwitchId, column: &WalkColumn) {
         let hops = column.hops[self.leaf.index()];
         if hops != NONE {
             self.reached.push((target, hops));
@@ -224,7 +227,7 @@ impl LeafTurn {
         }
     }
 
-    fn connect_roots(&self, tree: &Tree<'_>, lids: &LidTable, tables: &mut Tables) {
+    fn connect_roots(&self, tree: &RankedTree<'_>, lids: &LidTable, tables: &mut FtreeTables) {
         let lid = |switch: SwitchId| lids.base(tree.fabric.switch(switch).first_port);
         let Some(leaf_lid) = lid(self.leaf) else { return };
         let output = |lft: &Vec<u8>| lft[leaf_lid.index()];
@@ -248,12 +251,12 @@ impl LeafTurn {
     }
 }
 
-fn is_upper(ranks: &super::Ranks, leaf_rank: &u32, &switch: &SwitchId) -> bool {
+fn is_upper(ranks: &super::TreeRanks, leaf_rank: &u32, &switch: &SwitchId) -> bool {
     ranks.of(switch) < *leaf_rank
 }
 
 /// Checks that every switch with hosts has a route to all hosts.
-pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Arc<Lft>]) -> Result<(), Note> {
+pub(super) fn check_hosts(tree: &RankedTree<'_>, lfts: &[Arc<Lft>]) -> Result<(), Note> {
     let mut sources = vec![None; lfts.len()];
     for host in &tree.hosts {
         sources[host.switch.index()].get_or_insert(host);
@@ -280,7 +283,7 @@ pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Arc<Lft>]) -> Result<(), Note
 
 /// A note about switches without a route to some switch or host, which `connect_roots` may add.
 pub(super) fn unconnected_switches(
-    tree: &Tree<'_>,
+    tree: &RankedTree<'_>,
     lids: &LidTable,
     lfts: &[Arc<Lft>],
 ) -> Option<Note> {

@@ -24,7 +24,7 @@ pub(super) enum Role {
 
 /// A port of a channel adapter or router that is linked to a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Host {
+pub(super) struct TreeHost {
     pub port: PortId,
     pub lid: Lid,
     pub switch: SwitchId,
@@ -34,13 +34,13 @@ pub(super) struct Host {
 }
 
 /// All hosts with a LID, in OpenSM's order: by byte-swapped node GUID, then by port number.
-pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, options: &FtreeOptions<'_>) -> Vec<Host> {
-    let roles = Roles::new(options);
+pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, options: &FtreeOptions<'_>) -> Vec<TreeHost> {
+    let roles = HostRoles::new(options);
     let end_ports = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
     let mut hosts: Vec<_> = end_ports
         .filter_map(|port| {
             let peer = linked_peer(fabric, port)?;
-            Some(Host {
+            Some(TreeHost {
                 port,
                 lid: lids.base(port)?,
                 switch: fabric.node_of(peer).switch?,
@@ -56,12 +56,12 @@ pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, options: &FtreeOptions<'_>
 }
 
 /// The contents of the GUID files that assign roles.
-struct Roles {
+struct HostRoles {
     compute: Option<HashSet<Guid>>,
     io: HashSet<Guid>,
 }
 
-impl Roles {
+impl HostRoles {
     fn new(options: &FtreeOptions<'_>) -> Self {
         Self {
             compute: options.compute_nodes.map(guid_set),

@@ -9,7 +9,7 @@
 //! it repeats indices or does not end. Here such trees are indexed like smaller ones.
 
 use super::hosts::Role;
-use super::tree::{PortGroup, SwitchGroups, Tree};
+use super::tree::{PortGroup, RankedTree, TreeSwitchGroups};
 use crate::fabric::SwitchId;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -92,8 +92,8 @@ impl Indices {
 }
 
 /// Assigns indices, and sorts the port groups of the switches that the search passes through.
-pub(super) fn assign(tree: &mut Tree<'_>, from_roots: bool) -> Indices {
-    let mut search = Search {
+pub(super) fn assign(tree: &mut RankedTree<'_>, from_roots: bool) -> Indices {
+    let mut search = IndexSearch {
         tree,
         indices: Indices::new(tree.groups.len()),
         down_sorted: vec![false; tree.groups.len()],
@@ -112,13 +112,13 @@ pub(super) fn assign(tree: &mut Tree<'_>, from_roots: bool) -> Indices {
         }
         search.run(start);
     }
-    let Search { indices, down_sorted, mut up_sorted, .. } = search;
+    let IndexSearch { indices, down_sorted, mut up_sorted, .. } = search;
     if from_roots {
         for &switch in &tree.order {
             up_sorted[switch.index()] |= tree.is_leaf(switch);
         }
     }
-    for (index, SwitchGroups { down, up, .. }) in tree.groups.iter_mut().enumerate() {
+    for (index, TreeSwitchGroups { down, up, .. }) in tree.groups.iter_mut().enumerate() {
         if down_sorted[index] {
             sort_groups(&indices, down);
         }
@@ -134,15 +134,15 @@ fn sort_groups(indices: &Indices, groups: &mut [PortGroup]) {
 }
 
 /// The search from one or several start switches.
-struct Search<'a, 'b> {
-    tree: &'a Tree<'b>,
+struct IndexSearch<'a, 'b> {
+    tree: &'a RankedTree<'b>,
     indices: Indices,
     /// Switches whose down and up groups the search has passed through.
     down_sorted: Vec<bool>,
     up_sorted: Vec<bool>,
 }
 
-impl Search<'_, '_> {
+impl IndexSearch<'_, '_> {
     /// Assigns the index of a start switch: its rank and zeros, or for a root the number of the
     /// search behind the first free number.
     fn assign_first(&mut self, switch: SwitchId, subtree: u16) {
@@ -164,7 +164,7 @@ impl Search<'_, '_> {
         let mut queue = VecDeque::from([start]);
         while let Some(switch) = queue.pop_front() {
             let rank = tree.ranks.of(switch);
-            let SwitchGroups { down, up, .. } = tree.groups(switch);
+            let TreeSwitchGroups { down, up, .. } = tree.groups(switch);
             if rank < tree.leaf_rank {
                 self.visit(switch, down, &mut queue);
                 self.down_sorted[switch.index()] = true;
@@ -197,7 +197,7 @@ impl Search<'_, '_> {
 
 /// The leaf switches in the order of their indices, from the first to the last with compute nodes.
 /// Switches of the same rank without compute nodes are among them.
-pub(super) fn leaf_switches(tree: &Tree<'_>, indices: &Indices) -> Vec<SwitchId> {
+pub(super) fn leaf_switches(tree: &RankedTree<'_>, indices: &Indices) -> Vec<SwitchId> {
     let mut leaves: Vec<_> = tree
         .order
         .iter()
@@ -213,7 +213,7 @@ pub(super) fn leaf_switches(tree: &Tree<'_>, indices: &Indices) -> Vec<SwitchId>
 }
 
 /// The largest number of compute nodes at one switch.
-pub(super) fn max_compute_nodes(tree: &Tree<'_>) -> usize {
+pub(super) fn max_compute_nodes(tree: &RankedTree<'_>) -> usize {
     let mut counts = vec![0; tree.groups.len()];
     for host in tree.hosts.iter().filter(|host| host.role == Role::Compute) {
         counts[host.switch.index()] += 1;

@@ -55,15 +55,15 @@ use crate::config::guid_lists::GuidLists;
 use crate::fabric::{Fabric, SwitchId};
 use crate::notes::Note;
 use crate::plan::LidTable;
-use fill::{Tables, WalkOptions};
-use hosts::{Host, Role};
+use fill::{FtreeTables, WalkOptions};
+use hosts::{Role, TreeHost};
 use options::FtreeOptions;
 pub use policy::FtreePolicy;
-use rank::{Ranks, UNRANKED};
+use rank::{TreeRanks, UNRANKED};
 use std::sync::Arc;
-use tree::Tree;
+use tree::RankedTree;
 use validate::refusal;
-use walk::Walk;
+use walk::FtreeWalk;
 
 /// The name of the engine.
 pub const NAME: &str = "ftree";
@@ -142,8 +142,8 @@ fn route_with_notes(
         max_compute_nodes,
         connect_roots: options.connect_roots,
     };
-    let mut walk = Walk::new(&tree, &indices.positions());
-    let Tables { lfts, port_hops } = fill::fill(&tree, lids, &leaves, walk_options, &mut walk);
+    let mut walk = FtreeWalk::new(&tree, &indices.positions());
+    let FtreeTables { lfts, port_hops } = fill::fill(&tree, lids, &leaves, walk_options, &mut walk);
     if !walk.is_complete() {
         let hops = options.max_reverse_hops;
         return Err(refusal(format!("max_reverse_hops {hops} takes too long on this fabric")));
@@ -163,18 +163,18 @@ fn ranked_tree<'a>(
     lids: &LidTable,
     options: &FtreeOptions<'_>,
     notes: &mut Vec<Note>,
-) -> Result<Tree<'a>, Note> {
+) -> Result<RankedTree<'a>, Note> {
     let graph = SwitchGraph::new(fabric, &[]);
     let hosts = hosts::hosts(fabric, lids, options);
     let ranks = match options::given_roots(fabric, options, notes) {
-        Some(roots) => Ranks::from_roots(&graph, &roots),
-        None => Ranks::from_hosts(&graph, &switches_with_adapters(&hosts)),
+        Some(roots) => TreeRanks::from_roots(&graph, &roots),
+        None => TreeRanks::from_hosts(&graph, &switches_with_adapters(&hosts)),
     };
     if ranks.max == 0 && ranks.by_switch.iter().filter(|&&rank| rank != UNRANKED).count() > 1 {
         let text = "every switch is a root; a fat tree has switches below the roots";
         return Err(Note::error("AB2B", text));
     }
-    let mut tree = Tree::new(fabric, graph, ranks, hosts);
+    let mut tree = RankedTree::new(fabric, graph, ranks, hosts);
     let Some(first) = tree.hosts.iter().find(|host| host.role == Role::Compute) else {
         return Err(refusal("the fabric has no compute node at a switch".into()));
     };
@@ -185,7 +185,7 @@ fn ranked_tree<'a>(
 }
 
 /// The switches with channel adapters; ascending.
-fn switches_with_adapters(hosts: &[Host]) -> Vec<SwitchId> {
+fn switches_with_adapters(hosts: &[TreeHost]) -> Vec<SwitchId> {
     let adapters = hosts.iter().filter(|host| host.role != Role::Router);
     let mut switches: Vec<_> = adapters.map(|host| host.switch).collect();
     switches.sort_unstable();

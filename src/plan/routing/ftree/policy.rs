@@ -2,7 +2,7 @@
 
 use super::DUMP_FILE;
 use super::hosts::Role;
-use super::tree::Tree;
+use super::tree::RankedTree;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
 use crate::plan::LidTable;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// The compute nodes leaf by leaf, with `None` for each missing one.
 fn ca_order(
-    tree: &Tree<'_>,
+    tree: &RankedTree<'_>,
     leaves: &[SwitchId],
     max_compute_nodes: usize,
 ) -> Vec<Option<(Lid, String)>> {
@@ -29,7 +29,7 @@ fn ca_order(
     order
 }
 
-fn unordered_leaves(tree: &Tree<'_>, leaves: &[SwitchId]) -> Vec<SwitchId> {
+fn unordered_leaves(tree: &RankedTree<'_>, leaves: &[SwitchId]) -> Vec<SwitchId> {
     leaves
         .iter()
         .copied()
@@ -42,7 +42,7 @@ fn unordered_leaves(tree: &Tree<'_>, leaves: &[SwitchId]) -> Vec<SwitchId> {
 }
 
 /// The switches of each rank, and the roots.
-fn structure(tree: &Tree<'_>) -> EngineStructure {
+fn structure(tree: &RankedTree<'_>) -> EngineStructure {
     let ranks = &tree.ranks.by_switch;
     let roots = (0..).map(SwitchId).zip(ranks).filter(|(_, rank)| **rank == 0);
     let roots = roots.map(|(switch, _)| switch).collect();
@@ -64,7 +64,7 @@ pub struct FtreePolicy {
 
 impl FtreePolicy {
     pub(super) fn new(
-        tree: &Tree<'_>,
+        tree: &RankedTree<'_>,
         leaves: &[SwitchId],
         max_compute_nodes: usize,
         port_hops: PortHops,

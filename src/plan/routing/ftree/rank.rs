@@ -9,13 +9,13 @@ pub(super) const UNRANKED: u32 = u32::MAX;
 
 /// The ranks of all switches.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Ranks {
+pub(super) struct TreeRanks {
     pub by_switch: Vec<u32>,
     /// The largest rank of a ranked switch.
     pub max: u32,
 }
 
-impl Ranks {
+impl TreeRanks {
     /// Ranks the switches by their distance from `roots`.
     pub(super) fn from_roots(graph: &SwitchGraph, roots: &[SwitchId]) -> Self {
         let mut by_switch = vec![UNRANKED; graph.len()];

@@ -14,7 +14,7 @@ pub(super) const MAX_SWITCHES: usize = NO_SWITCH as usize;
 
 /// A port group in the order of its switch.
 #[derive(Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct GroupLoad {
     /// Number of routes in the upper half, position of the peer's index in the lower half.
     pub load: u64,
     /// The first of its cables.
@@ -29,7 +29,7 @@ pub(super) struct Group {
 pub(super) const ROUTE: u64 = 1 << 32;
 
 /// A cable of a group of several.
-pub(super) struct Cable {
+pub(super) struct CableLoad {
     pub peer_port: u8,
     pub routes_up: u32,
     pub routes_down: u32,
@@ -43,7 +43,7 @@ pub(super) enum Count {
 
 /// A switch and the ranges of its groups.
 #[derive(Clone, Copy)]
-pub(super) struct Switch {
+pub(super) struct SwitchLoad {
     pub down: (u32, u32),
     pub siblings: (u32, u32),
     pub up: (u32, u32),
@@ -59,7 +59,7 @@ pub(super) struct Switch {
     pub turn: u16,
 }
 
-impl Switch {
+impl SwitchLoad {
     pub(super) fn down(&self) -> Range<usize> {
         self.down.0 as usize..self.down.1 as usize
     }
@@ -84,7 +84,7 @@ impl Switch {
 }
 
 /// Sorts a short, nearly sorted slice; equal groups keep their order.
-pub(super) fn sort<K: Ord>(groups: &mut [Group], key: impl Fn(&Group) -> K) {
+pub(super) fn sort<K: Ord>(groups: &mut [GroupLoad], key: impl Fn(&GroupLoad) -> K) {
     for next in 1..groups.len() {
         let group = groups[next];
         let mut place = next;

@@ -289,7 +289,7 @@ proptest! {
         // Roots that lost all links are not in the fabric.
         let nodes = roots.iter().filter_map(|&guid| fabric.node_by_guid(guid));
         let root_ids: Vec<_> = nodes.filter_map(|node| fabric.node(node).switch).collect();
-        let ranks = Ranks::from_roots(&graph, &root_ids);
+        let ranks = TreeRanks::from_roots(&graph, &root_ids);
         for switch in fabric.switch_ids() {
             for (lid, port) in lids.iter().filter(|_| ranks.of(switch) != UNRANKED) {
                 if routing.lft(switch).out(lid).is_none() {

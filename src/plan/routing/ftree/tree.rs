@@ -4,15 +4,15 @@
 //! depending on whether the peer has a higher, the same or a lower rank. The groups of a switch
 //! are in the order of their first ports until [`super::index`] sorts them.
 
-use super::hosts::{Host, Role};
-use super::rank::{Ranks, UNRANKED};
+use super::hosts::{Role, TreeHost};
+use super::rank::{TreeRanks, UNRANKED};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::routing::switch_graph::SwitchGraph;
 use std::ops::Range;
 
 /// A cable of a port group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cable {
+pub(super) struct GroupCable {
     pub port: u8,
     /// The port number at the peer.
     pub peer_port: u8,
@@ -23,12 +23,12 @@ pub(super) struct Cable {
 pub(super) struct PortGroup {
     pub peer: SwitchId,
     /// Cables by port number; at least one.
-    pub cables: Vec<Cable>,
+    pub cables: Vec<GroupCable>,
 }
 
 /// The direction of a port group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Direction {
+pub(super) enum GroupDirection {
     Down,
     Sibling,
     Up,
@@ -36,32 +36,32 @@ pub(super) enum Direction {
 
 /// The port groups of a switch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct SwitchGroups {
+pub(super) struct TreeSwitchGroups {
     pub down: Vec<PortGroup>,
     pub siblings: Vec<PortGroup>,
     pub up: Vec<PortGroup>,
 }
 
-impl SwitchGroups {
-    fn of(&mut self, direction: Direction) -> &mut Vec<PortGroup> {
+impl TreeSwitchGroups {
+    fn of(&mut self, direction: GroupDirection) -> &mut Vec<PortGroup> {
         match direction {
-            Direction::Down => &mut self.down,
-            Direction::Sibling => &mut self.siblings,
-            Direction::Up => &mut self.up,
+            GroupDirection::Down => &mut self.down,
+            GroupDirection::Sibling => &mut self.siblings,
+            GroupDirection::Up => &mut self.up,
         }
     }
 }
 
 /// Ranked switches and hosts.
-pub(super) struct Tree<'a> {
+pub(super) struct RankedTree<'a> {
     pub fabric: &'a Fabric,
     pub graph: SwitchGraph,
-    pub ranks: Ranks,
+    pub ranks: TreeRanks,
     /// Switches in OpenSM's order: by byte-swapped node GUID.
     pub order: Vec<SwitchId>,
-    pub groups: Vec<SwitchGroups>,
+    pub groups: Vec<TreeSwitchGroups>,
     /// Hosts at ranked switches, in OpenSM's order.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<TreeHost>,
     /// The rank of all switches with compute nodes.
     pub leaf_rank: u32,
     /// The channel adapter ports at each switch, as indices of `hosts`, by port of the switch.
@@ -70,13 +70,13 @@ pub(super) struct Tree<'a> {
     first_adapter: Vec<u32>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> RankedTree<'a> {
     /// Builds the groups. The caller sets `leaf_rank`.
     pub(super) fn new(
         fabric: &'a Fabric,
         graph: SwitchGraph,
-        ranks: Ranks,
-        hosts: Vec<Host>,
+        ranks: TreeRanks,
+        hosts: Vec<TreeHost>,
     ) -> Self {
         let hosts: Vec<_> =
             hosts.into_iter().filter(|host| is_ranked(&ranks, host.switch)).collect();
@@ -90,7 +90,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The channel adapter ports at a switch, by port of the switch.
-    pub(super) fn adapters(&self, switch: SwitchId) -> impl ExactSizeIterator<Item = &Host> {
+    pub(super) fn adapters(&self, switch: SwitchId) -> impl ExactSizeIterator<Item = &TreeHost> {
         let adapters = &self.adapters[self.adapter_range(switch)];
         adapters.iter().map(|&host| &self.hosts[host as usize])
     }
@@ -101,7 +101,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The compute nodes at a switch, by port of the switch.
-    pub(super) fn compute_nodes(&self, switch: SwitchId) -> impl Iterator<Item = &Host> {
+    pub(super) fn compute_nodes(&self, switch: SwitchId) -> impl Iterator<Item = &TreeHost> {
         self.adapters(switch).filter(|host| host.role == Role::Compute)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
         self.compute_nodes(switch).next().is_some()
     }
 
-    pub(super) fn groups(&self, switch: SwitchId) -> &SwitchGroups {
+    pub(super) fn groups(&self, switch: SwitchId) -> &TreeSwitchGroups {
         &self.groups[switch.index()]
     }
 
@@ -127,23 +127,23 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn is_ranked(ranks: &Ranks, switch: SwitchId) -> bool {
+fn is_ranked(ranks: &TreeRanks, switch: SwitchId) -> bool {
     ranks.of(switch) != UNRANKED
 }
 
 /// The port groups of a switch, in the order of their first ports.
-fn groups_of(graph: &SwitchGraph, ranks: &Ranks, switch: SwitchId) -> SwitchGroups {
-    let mut groups = SwitchGroups::default();
+fn groups_of(graph: &SwitchGraph, ranks: &TreeRanks, switch: SwitchId) -> TreeSwitchGroups {
+    let mut groups = TreeSwitchGroups::default();
     if ranks.of(switch) == UNRANKED {
         return groups;
     }
     for link in graph.links(switch) {
         let direction = match ranks.of(link.to).cmp(&ranks.of(switch)) {
-            std::cmp::Ordering::Greater => Direction::Down,
-            std::cmp::Ordering::Equal => Direction::Sibling,
-            std::cmp::Ordering::Less => Direction::Up,
+            std::cmp::Ordering::Greater => GroupDirection::Down,
+            std::cmp::Ordering::Equal => GroupDirection::Sibling,
+            std::cmp::Ordering::Less => GroupDirection::Up,
         };
-        let cable = Cable { port: link.port, peer_port: link.to_port };
+        let cable = GroupCable { port: link.port, peer_port: link.to_port };
         let groups = groups.of(direction);
         match groups.iter_mut().find(|group| group.peer == link.to) {
             Some(group) => group.cables.push(cable),
@@ -154,7 +154,7 @@ fn groups_of(graph: &SwitchGraph, ranks: &Ranks, switch: SwitchId) -> SwitchGrou
 }
 
 /// Sorts the hosts on channel adapters by switch and port.
-fn adapters(fabric: &Fabric, hosts: &[Host]) -> (Vec<u32>, Vec<u32>) {
+fn adapters(fabric: &Fabric, hosts: &[TreeHost]) -> (Vec<u32>, Vec<u32>) {
     let mut adapters: Vec<_> = (0..hosts.len() as u32)
         .filter(|&index| hosts[index as usize].role != Role::Router)
         .collect();

@@ -2,12 +2,12 @@
 
 use super::hosts::Role;
 use super::index::{Indices, MAX_RANKS};
-use super::tree::{PortGroup, Tree};
+use super::tree::{PortGroup, RankedTree};
 use crate::fabric::SwitchId;
 use crate::notes::{Note, counted};
 
 /// Checks the number of ranks.
-pub(super) fn rank_count(tree: &Tree<'_>) -> Result<(), Note> {
+pub(super) fn rank_count(tree: &RankedTree<'_>) -> Result<(), Note> {
     let ranks = tree.leaf_rank as usize + 1;
     if (2..=MAX_RANKS).contains(&ranks) {
         return Ok(());
@@ -17,7 +17,7 @@ pub(super) fn rank_count(tree: &Tree<'_>) -> Result<(), Note> {
 }
 
 /// Checks that all compute nodes are at switches of the leaf rank.
-pub(super) fn compute_nodes(tree: &Tree<'_>) -> Result<(), Note> {
+pub(super) fn compute_nodes(tree: &RankedTree<'_>) -> Result<(), Note> {
     let mut nodes = tree.hosts.iter().filter(|host| host.role == Role::Compute);
     match nodes.find(|host| tree.ranks.of(host.switch) != tree.leaf_rank) {
         None => Ok(()),
@@ -34,7 +34,7 @@ pub(super) fn compute_nodes(tree: &Tree<'_>) -> Result<(), Note> {
 }
 
 /// Checks that there are two leaf switches.
-pub(super) fn leaf_switches(tree: &Tree<'_>, leaves: &[SwitchId]) -> Result<(), Note> {
+pub(super) fn leaf_switches(tree: &RankedTree<'_>, leaves: &[SwitchId]) -> Result<(), Note> {
     match leaves {
         [] => Err(refusal("the fabric has no leaf switch".into())),
         [leaf] => Err(refusal(format!(
@@ -49,28 +49,28 @@ pub(super) fn leaf_switches(tree: &Tree<'_>, leaves: &[SwitchId]) -> Result<(), 
 /// and, above the leaf switches, of down groups, and all groups of a rank the same number of
 /// cables. As in OpenSM, the first switch of a rank is the reference, and of the down groups of a
 /// switch only the first one is compared.
-pub(super) fn regularity(tree: &Tree<'_>, indices: &Indices) -> Result<(), Note> {
+pub(super) fn regularity(tree: &RankedTree<'_>, indices: &Indices) -> Result<(), Note> {
     let mut references = vec![None; tree.leaf_rank as usize + 1];
     for &switch in &tree.order {
         let rank = tree.ranks.of(switch);
         let Some(reference) = references.get_mut(rank as usize) else { continue };
         match *reference {
             None => *reference = Some(switch),
-            Some(reference) => Comparison { tree, indices, switch, reference }.check()?,
+            Some(reference) => RankComparison { tree, indices, switch, reference }.check()?,
         }
     }
     Ok(())
 }
 
 /// A switch beside the reference of its rank.
-struct Comparison<'a> {
-    tree: &'a Tree<'a>,
+struct RankComparison<'a> {
+    tree: &'a RankedTree<'a>,
     indices: &'a Indices,
     switch: SwitchId,
     reference: SwitchId,
 }
 
-impl Comparison<'_> {
+impl RankComparison<'_> {
     fn check(&self) -> Result<(), Note> {
         let own = self.tree.groups(self.switch);
         let reference = self.tree.groups(self.reference);

@@ -18,8 +18,8 @@
 //! in place, and a descent sorts only if a descent from the same switch counted a route since: the
 //! order that is left over is visible in the results, and is OpenSM's.
 
-use super::state::{Cable, Count, Group, NO_SWITCH, NONE, ROUTE, Switch, sort};
-use super::tree::{PortGroup, Tree};
+use super::state::{CableLoad, Count, GroupLoad, NO_SWITCH, NONE, ROUTE, SwitchLoad, sort};
+use super::tree::{PortGroup, RankedTree};
 use crate::fabric::SwitchId;
 
 /// The most ascents against the direction of the tree (`max_reverse_hops`) in one routing, which
@@ -28,7 +28,7 @@ const MAX_REVERSE_STEPS: u32 = 20_000_000;
 
 /// A destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Destination {
+pub(super) struct WalkDestination {
     pub switch: SwitchId,
     /// The output port at that switch; `None` for a missing compute node, whose routes are counted
     /// to keep the balance of complete trees but are not used.
@@ -41,7 +41,7 @@ pub(super) struct Destination {
 
 /// The routes of all switches to a destination, by switch.
 #[derive(Clone, Default)]
-pub(super) struct Column {
+pub(super) struct WalkColumn {
     /// Output ports; [`NONE`] without a route.
     pub outputs: Vec<u8>,
     /// Hops to the destination; [`NONE`] if the walk did not reach the switch.
@@ -58,11 +58,11 @@ pub(super) struct FoundRoute {
 }
 
 /// The state of all walks.
-pub(super) struct Walk {
-    switches: Vec<Switch>,
-    groups: Vec<Group>,
-    cables: Vec<Cable>,
-    column: Column,
+pub(super) struct FtreeWalk {
+    switches: Vec<SwitchLoad>,
+    groups: Vec<GroupLoad>,
+    cables: Vec<CableLoad>,
+    column: WalkColumn,
     /// The routes of the last walk, if it was to a switch.
     found: Vec<FoundRoute>,
     /// The destination is a switch.
@@ -72,14 +72,14 @@ pub(super) struct Walk {
     reverse_steps: u32,
 }
 
-impl Walk {
+impl FtreeWalk {
     /// Starts with no routes. `positions` are those of the indices of switches.
-    pub(super) fn new(tree: &Tree<'_>, positions: &[u32]) -> Self {
+    pub(super) fn new(tree: &RankedTree<'_>, positions: &[u32]) -> Self {
         let mut walk = Self {
             switches: Vec::with_capacity(tree.groups.len()),
             groups: Vec::new(),
             cables: Vec::new(),
-            column: Column::default(),
+            column: WalkColumn::default(),
             found: Vec::new(),
             is_to_switch: false,
             is_missing: false,
@@ -90,7 +90,7 @@ impl Walk {
             let down = walk.add(&groups.down, positions);
             let siblings = walk.add(&groups.siblings, positions);
             let up = walk.add(&groups.up, positions);
-            walk.switches.push(Switch {
+            walk.switches.push(SwitchLoad {
                 down,
                 siblings,
                 up,
@@ -108,7 +108,7 @@ impl Walk {
     fn add(&mut self, groups: &[PortGroup], positions: &[u32]) -> (u32, u32) {
         let first = self.groups.len() as u32;
         for group in groups {
-            self.groups.push(Group {
+            self.groups.push(GroupLoad {
                 load: u64::from(positions[group.peer.index()]),
                 first_cable: self.cables.len() as u32,
                 peer: group.peer.0 as u16,
@@ -116,7 +116,7 @@ impl Walk {
                 peer_port: group.cables[0].peer_port,
             });
             if group.cables.len() > 1 {
-                self.cables.extend(group.cables.iter().map(|cable| Cable {
+                self.cables.extend(group.cables.iter().map(|cable| CableLoad {
                     peer_port: cable.peer_port,
                     routes_up: 0,
                     routes_down: 0,
@@ -127,10 +127,10 @@ impl Walk {
     }
 
     /// Finds the routes of all switches to a destination, and counts them.
-    pub(super) fn route(&mut self, to: Destination) -> &Column {
+    pub(super) fn route(&mut self, to: WalkDestination) -> &WalkColumn {
         self.found.clear();
         self.is_to_switch = to.port == Some(0);
-        let Column { outputs, hops } = &mut self.column;
+        let WalkColumn { outputs, hops } = &mut self.column;
         for numbers in [&mut *outputs, &mut *hops] {
             numbers.clear();
             numbers.resize(self.switches.len(), NONE);
@@ -141,7 +141,7 @@ impl Walk {
         let distance = u8::from(to.port != Some(0));
         outputs[switch] = to.port.unwrap_or(NONE);
         hops[switch] = distance;
-        self.ascend(Step {
+        self.ascend(AscentStep {
             switch,
             previous: NO_SWITCH,
             counts: to.counts,
@@ -176,7 +176,7 @@ impl Walk {
         let mut leads_to_host = here.adapters > 0;
         let siblings = if self.is_missing { 0..0 } else { siblings };
         for index in here.down().chain(siblings) {
-            let Group { peer, .. } = self.groups[index];
+            let GroupLoad { peer, .. } = self.groups[index];
             if peer != previous {
                 leads_to_host |= self.descend_through(switch, index, hops);
             }
@@ -213,8 +213,8 @@ impl Walk {
     }
 
     /// Routes packets of the switches below and above. Returns true if there is a host below.
-    fn ascend(&mut self, step: Step) -> bool {
-        let Step { switch, previous, counts, reverse_hops, hops } = step;
+    fn ascend(&mut self, step: AscentStep) -> bool {
+        let AscentStep { switch, previous, counts, reverse_hops, hops } = step;
         let mut leads_to_host = self.descend(switch, previous, hops);
         let here = self.switches[switch];
         if here.is_root {
@@ -257,7 +257,7 @@ impl Walk {
 
     /// Ascends through a group other than the first, if that is shorter than the present route of
     /// the peer; `None` if it is not.
-    fn ascend_aside(&mut self, index: usize, step: Step) -> Option<bool> {
+    fn ascend_aside(&mut self, index: usize, step: AscentStep) -> Option<bool> {
         let group = self.groups[index];
         let cable = self.least_loaded(&group, Count::Down);
         let is_shorter = self.route_down(step.switch, &group, cable, step.hops);
@@ -266,7 +266,13 @@ impl Walk {
 
     /// Routes packets of the peer of a group down through it if that is shorter than their present
     /// route.
-    fn route_down(&mut self, switch: usize, group: &Group, cable: Option<u32>, hops: u8) -> bool {
+    fn route_down(
+        &mut self,
+        switch: usize,
+        group: &GroupLoad,
+        cable: Option<u32>,
+        hops: u8,
+    ) -> bool {
         let peer = usize::from(group.peer);
         let next = hops.saturating_add(1);
         let is_shorter =
@@ -278,7 +284,7 @@ impl Walk {
     }
 
     /// Routes packets of the peer of a group to `switch`.
-    fn set(&mut self, switch: usize, group: &Group, cable: Option<u32>, hops: u8) {
+    fn set(&mut self, switch: usize, group: &GroupLoad, cable: Option<u32>, hops: u8) {
         let peer = usize::from(group.peer);
         self.column.outputs[peer] = self.peer_port(group, cable);
         self.column.hops[peer] = hops;
@@ -289,7 +295,7 @@ impl Walk {
 
     /// At a root, ascends from the switches below as long as reverse hops are left. The first of
     /// them changes from one destination to the next.
-    fn turn_back_at_root(&mut self, step: Step) -> bool {
+    fn turn_back_at_root(&mut self, step: AscentStep) -> bool {
         let all = self.switches[step.switch].down_count();
         if step.reverse_hops == 0 || all == 0 {
             return false;
@@ -320,7 +326,7 @@ impl Walk {
         Some(self.groups[here.down.0 as usize + group].peer)
     }
 
-    fn ascend_reversed(&mut self, step: Step) -> bool {
+    fn ascend_reversed(&mut self, step: AscentStep) -> bool {
         self.reverse_steps = self.reverse_steps.saturating_add(1);
         self.is_complete() && self.ascend(step)
     }
@@ -343,7 +349,7 @@ impl Walk {
     }
 
     /// The cable of a group with the fewest routes; `None` if there is only one.
-    fn least_loaded(&self, group: &Group, count: Count) -> Option<u32> {
+    fn least_loaded(&self, group: &GroupLoad, count: Count) -> Option<u32> {
         if group.cables == 1 {
             return None;
         }
@@ -354,7 +360,7 @@ impl Walk {
         })
     }
 
-    fn peer_port(&self, group: &Group, cable: Option<u32>) -> u8 {
+    fn peer_port(&self, group: &GroupLoad, cable: Option<u32>) -> u8 {
         cable.map_or(group.peer_port, |cable| self.cables[cable as usize].peer_port)
     }
 
@@ -365,7 +371,7 @@ impl Walk {
             self.groups[index].load += ROUTE;
             return;
         }
-        let Switch { down, up, .. } = self.switches[switch];
+        let SwitchLoad { down, up, .. } = self.switches[switch];
         let all = &mut self.groups[down.0 as usize..up.1 as usize];
         if let Some(group) = all.iter_mut().find(|group| is_wanted(group, peer)) {
             group.load += ROUTE;
@@ -382,13 +388,13 @@ impl Walk {
     }
 }
 
-fn is_wanted(group: &Group, peer: u16) -> bool {
+fn is_wanted(group: &GroupLoad, peer: u16) -> bool {
     group.peer == peer
 }
 
 /// A step of an ascent.
 #[derive(Clone, Copy)]
-struct Step {
+struct AscentStep {
     switch: usize,
     /// The switch below from which the ascent came.
     previous: u16,
@@ -400,7 +406,7 @@ struct Step {
     hops: u8,
 }
 
-impl Step {
+impl AscentStep {
     fn to(self, peer: u16, counts: bool, reverse_hops: u16) -> Self {
         Self {
             switch: usize::from(peer),

@@ -6,7 +6,7 @@
 //! costs nothing, and any other searches only between the places of its channels. The first order
 //! suits the paths that are going to be tried ([`order`]).
 
-use super::network::{Dependency, Network};
+use super::network::{LayerDependency, LayerNetwork};
 use super::order;
 
 /// The dependencies of the paths in a layer.
@@ -15,12 +15,12 @@ pub(super) struct Layer {
     uses: Vec<u32>,
     /// By channel: its place in the order.
     places: Vec<u32>,
-    search: Search,
+    search: LayerSearch,
 }
 
 /// Buffers of a search.
 #[derive(Default)]
-struct Search {
+struct LayerSearch {
     /// By channel: true if the search met it.
     met: Vec<bool>,
     behind: Vec<u32>,
@@ -30,7 +30,7 @@ struct Search {
 
 impl Layer {
     /// An empty layer, for pairs of switches whose paths are going to be tried.
-    pub(super) fn new(network: &Network<'_>, pairs: &[(u32, u32)]) -> Self {
+    pub(super) fn new(network: &LayerNetwork<'_>, pairs: &[(u32, u32)]) -> Self {
         let mut uses = vec![0; network.numbers.count()];
         for &(one, other) in pairs {
             let there = network.dependencies(one, other);
@@ -41,11 +41,11 @@ impl Layer {
         let places = order::places(network, &uses);
         uses.fill(0);
         let met = vec![false; network.neighbours.channels()];
-        Self { uses, places, search: Search { met, ..Search::default() } }
+        Self { uses, places, search: LayerSearch { met, ..LayerSearch::default() } }
     }
 
     /// Adds the paths between two switches in both directions, unless that makes a cycle.
-    pub(super) fn add(&mut self, network: &Network<'_>, one: u32, other: u32) -> bool {
+    pub(super) fn add(&mut self, network: &LayerNetwork<'_>, one: u32, other: u32) -> bool {
         if !self.add_path(network, one, other) {
             return false;
         }
@@ -57,12 +57,12 @@ impl Layer {
     }
 
     /// Removes the paths between two switches in both directions.
-    pub(super) fn remove(&mut self, network: &Network<'_>, one: u32, other: u32) {
+    pub(super) fn remove(&mut self, network: &LayerNetwork<'_>, one: u32, other: u32) {
         self.remove_first(network, one, other, usize::MAX);
         self.remove_first(network, other, one, usize::MAX);
     }
 
-    fn add_path(&mut self, network: &Network<'_>, from: u32, to: u32) -> bool {
+    fn add_path(&mut self, network: &LayerNetwork<'_>, from: u32, to: u32) -> bool {
         for (index, dependency) in network.dependencies(from, to).enumerate() {
             let uses = &mut self.uses[dependency.number as usize];
             *uses += 1;
@@ -75,14 +75,14 @@ impl Layer {
     }
 
     /// Removes the first dependencies of a path.
-    fn remove_first(&mut self, network: &Network<'_>, from: u32, to: u32, count: usize) {
+    fn remove_first(&mut self, network: &LayerNetwork<'_>, from: u32, to: u32, count: usize) {
         for dependency in network.dependencies(from, to).take(count) {
             self.uses[dependency.number as usize] -= 1;
         }
     }
 
     /// Changes the order so that a new dependency leads forward; false if it closes a cycle.
-    fn insert(&mut self, network: &Network<'_>, new: Dependency) -> bool {
+    fn insert(&mut self, network: &LayerNetwork<'_>, new: LayerDependency) -> bool {
         let first = self.places[new.to as usize];
         let last = self.places[new.from as usize];
         if last < first {
@@ -105,12 +105,12 @@ impl Layer {
     /// them itself.
     fn find_ahead(
         &self,
-        network: &Network<'_>,
-        new: Dependency,
+        network: &LayerNetwork<'_>,
+        new: LayerDependency,
         last: u32,
-        search: &mut Search,
+        search: &mut LayerSearch,
     ) -> bool {
-        let Search { met, ahead, .. } = search;
+        let LayerSearch { met, ahead, .. } = search;
         met[new.to as usize] = true;
         ahead.push(new.to);
         let mut index = 0;
@@ -130,8 +130,14 @@ impl Layer {
     }
 
     /// Finds the channels behind `from`, itself included, down to place `first`.
-    fn find_behind(&self, network: &Network<'_>, from: u32, first: u32, search: &mut Search) {
-        let Search { met, behind, .. } = search;
+    fn find_behind(
+        &self,
+        network: &LayerNetwork<'_>,
+        from: u32,
+        first: u32,
+        search: &mut LayerSearch,
+    ) {
+        let LayerSearch { met, behind, .. } = search;
         met[from as usize] = true;
         behind.push(from);
         let mut index = 0;
@@ -147,8 +153,8 @@ impl Layer {
     }
 
     /// Moves the channels behind before those ahead, within the places of both.
-    fn reorder(&mut self, search: &mut Search) {
-        let Search { behind, ahead, free, .. } = search;
+    fn reorder(&mut self, search: &mut LayerSearch) {
+        let LayerSearch { behind, ahead, free, .. } = search;
         let place = |channel: &u32| self.places[*channel as usize];
         behind.sort_unstable_by_key(place);
         ahead.sort_unstable_by_key(place);

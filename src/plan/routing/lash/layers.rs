@@ -7,7 +7,7 @@
 //! number.
 
 use super::layer::Layer;
-use super::network::Network;
+use super::network::LayerNetwork;
 use crate::plan::routing::balancing::random::Random;
 
 /// The difference in paths between the fullest layer and the emptiest one that needs no balancing.
@@ -37,7 +37,7 @@ impl Layers {
     /// # Errors
     /// Returns [`TooFewLayers`] if more than `most` layers are needed.
     pub(super) fn assign(
-        network: &Network<'_>,
+        network: &LayerNetwork<'_>,
         most: usize,
         random: &mut Random,
     ) -> Result<Self, TooFewLayers> {
@@ -67,12 +67,12 @@ impl Layers {
             own.paths.push(0); // hosts of a single switch have a layer, too
         }
         own.paths_before_balancing.clone_from(&own.paths);
-        Balancing { network, layers: &mut layers, own: &mut own }.run(random);
+        LayerBalancing { network, layers: &mut layers, own: &mut own }.run(random);
         Ok(own)
     }
 
     /// All pairs of switches with paths, in the order in which they are tried.
-    fn pairs(&self, network: &Network<'_>) -> Vec<(u32, u32)> {
+    fn pairs(&self, network: &LayerNetwork<'_>) -> Vec<(u32, u32)> {
         let switches = 0..self.switches as u32;
         let pairs = switches.flat_map(|one| (one + 1..self.switches as u32).map(move |o| (one, o)));
         pairs.filter(|&(one, other)| network.is_connected(one, other)).collect()
@@ -91,8 +91,8 @@ impl Layers {
 }
 
 /// The layers while pairs move between them.
-struct Balancing<'a, 'b> {
-    network: &'a Network<'b>,
+struct LayerBalancing<'a, 'b> {
+    network: &'a LayerNetwork<'b>,
     layers: &'a mut [Layer],
     own: &'a mut Layers,
 }
@@ -180,7 +180,7 @@ impl Movable {
     }
 }
 
-impl Balancing<'_, '_> {
+impl LayerBalancing<'_, '_> {
     fn run(&mut self, random: &mut Random) {
         if self.layers.len() < 2 {
             return;

@@ -50,7 +50,7 @@ use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
 use crate::plan::LidTable;
 use layers::Layers;
-use network::{DependencyNumbers, Network};
+use network::{DependencyNumbers, LayerNetwork};
 use options::LashOptions;
 use paths::{Neighbours, Paths};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn route(
     }
     let paths = Paths::new(&neighbours);
     let numbers = DependencyNumbers::new(&neighbours);
-    let network = Network { neighbours: &neighbours, paths: &paths, numbers: &numbers };
+    let network = LayerNetwork { neighbours: &neighbours, paths: &paths, numbers: &numbers };
     let most = usize::from(vls - start);
     let layers = Layers::assign(&network, most, &mut Random::new(options.seed));
     let layers = layers.map_err(|_| {

@@ -35,7 +35,7 @@ impl DependencyNumbers {
 }
 
 /// The structure that all layers share.
-pub(super) struct Network<'a> {
+pub(super) struct LayerNetwork<'a> {
     pub neighbours: &'a Neighbours,
     pub paths: &'a Paths,
     pub numbers: &'a DependencyNumbers,
@@ -43,27 +43,27 @@ pub(super) struct Network<'a> {
 
 /// A dependency between two channels.
 #[derive(Clone, Copy)]
-pub(super) struct Dependency {
+pub(super) struct LayerDependency {
     pub number: u32,
     pub from: u32,
     pub to: u32,
 }
 
-impl Network<'_> {
+impl LayerNetwork<'_> {
     /// True if there is a path from one switch to another, and so back.
     pub(super) fn is_connected(&self, from: u32, to: u32) -> bool {
         self.paths.to(to)[from as usize] != NONE
     }
 
     /// The dependencies along a path.
-    pub(super) fn dependencies(&self, from: u32, to: u32) -> impl Iterator<Item = Dependency> {
+    pub(super) fn dependencies(&self, from: u32, to: u32) -> impl Iterator<Item = LayerDependency> {
         let next = self.paths.to(to);
         let mut last = self.channel_at(next, from, to);
         std::iter::from_fn(move || {
             let (from, _) = last?;
             last = self.channel_at(next, self.neighbours.end(from).switch, to);
             let (to, place) = last?;
-            Some(Dependency { number: self.numbers.of(from, place), from, to })
+            Some(LayerDependency { number: self.numbers.of(from, place), from, to })
         })
     }
 

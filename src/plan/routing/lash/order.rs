@@ -6,12 +6,12 @@
 //! If there are neither, the channel takes the first free place that has the most successors more
 //! than predecessors.
 
-use super::network::Network;
+use super::network::LayerNetwork;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The place of each channel, by channel. `uses` tells the wanted dependencies, by number.
-pub(super) fn places(network: &Network<'_>, uses: &[u32]) -> Vec<u32> {
+pub(super) fn places(network: &LayerNetwork<'_>, uses: &[u32]) -> Vec<u32> {
     let mut own = Ordering::new(network, uses);
     own.place_ends();
     if own.first < own.end {
@@ -30,7 +30,7 @@ pub(super) fn places(network: &Network<'_>, uses: &[u32]) -> Vec<u32> {
 const FREE: u32 = u32::MAX;
 
 struct Ordering<'a> {
-    network: &'a Network<'a>,
+    network: &'a LayerNetwork<'a>,
     uses: &'a [u32],
     /// By channel.
     places: Vec<u32>,
@@ -49,7 +49,7 @@ struct Ordering<'a> {
 }
 
 impl<'a> Ordering<'a> {
-    fn new(network: &'a Network<'a>, uses: &'a [u32]) -> Self {
+    fn new(network: &'a LayerNetwork<'a>, uses: &'a [u32]) -> Self {
         let count = network.neighbours.channels();
         let mut own = Self {
             network,

@@ -39,7 +39,7 @@ impl<'a> Cables<'a> {
 }
 
 /// A destination.
-struct Target {
+struct LashTarget {
     lid: Lid,
     /// Number of its switch.
     switch: u32,
@@ -65,7 +65,7 @@ pub(super) fn tables(
 }
 
 fn table(
-    targets: &[Target],
+    targets: &[LashTarget],
     cables: &Cables<'_>,
     lids: &LidTable,
     paths: &Paths,
@@ -90,7 +90,7 @@ fn table(
 }
 
 /// All LIDs with a switch, in ascending order.
-fn targets(fabric: &Fabric, lids: &LidTable, neighbours: &Neighbours) -> Vec<Target> {
+fn targets(fabric: &Fabric, lids: &LidTable, neighbours: &Neighbours) -> Vec<LashTarget> {
     lids.iter()
         .filter_map(|(lid, port)| {
             let (switch, exit) = match fabric.node_of(port).switch {
@@ -100,7 +100,7 @@ fn targets(fabric: &Fabric, lids: &LidTable, neighbours: &Neighbours) -> Vec<Tar
                     (fabric.node_of(peer).switch?, fabric.port(peer).num.0)
                 }
             };
-            Some(Target { lid, switch: neighbours.numbers[switch.index()], exit })
+            Some(LashTarget { lid, switch: neighbours.numbers[switch.index()], exit })
         })
         .collect()
 }

@@ -6,7 +6,7 @@
 //! edges of a channel lead to the links of the switch at its end in their order, so that the number
 //! of an edge can be computed. That to the way back has a number, too, but no path may use it.
 
-use crate::plan::routing::weighted_paths::network::{Hops, Network};
+use crate::plan::routing::weighted_paths::network::{Network, ReachedSwitches};
 use crate::plan::routing::weighted_paths::search::NONE;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -108,9 +108,9 @@ impl<'a> Channels<'a> {
     /// lead up, from the lowest ones, then those on a level, then those that lead down.
     pub(super) fn rank_above(&mut self, switches: impl Iterator<Item = u32>) {
         let network = self.network;
-        let mut found = Hops::default();
+        let mut found = ReachedSwitches::default();
         network.hops_from(switches, &mut found);
-        let Hops { order, hops: levels } = found;
+        let ReachedSwitches { order, hops: levels } = found;
         let highest = order.last().map_or(0, |&farthest| levels[farthest as usize]);
         self.ranks = self
             .links

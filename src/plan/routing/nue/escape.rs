@@ -9,8 +9,8 @@
 
 use super::channels::Channels;
 use super::colors::Colors;
-use crate::plan::routing::weighted_paths::network::Link;
-use crate::plan::routing::weighted_paths::network::{Hops, Network, UNREACHED};
+use crate::plan::routing::weighted_paths::network::WeightedLink;
+use crate::plan::routing::weighted_paths::network::{Network, ReachedSwitches, UNREACHED};
 use crate::plan::routing::weighted_paths::search::{NONE, Root, Search};
 use rayon::prelude::*;
 
@@ -131,7 +131,7 @@ fn reserve_way_back(graph: &Channels<'_>, colors: &mut Colors, tree: &[u32], lin
     }
 }
 
-fn is_turn(links: &[Link], from: &u32, to: &u32, down: u32) -> bool {
+fn is_turn(links: &[WeightedLink], from: &u32, to: &u32, down: u32) -> bool {
     let down = links[down as usize];
     down.from == *from && down.to != *to
 }
@@ -140,7 +140,7 @@ fn is_turn(links: &[Link], from: &u32, to: &u32, down: u32) -> bool {
 fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
     let mut hull = has_destinations.to_vec();
     let mut outside = hull.iter().filter(|&&is_inside| !is_inside).count();
-    let mut found = Hops::default();
+    let mut found = ReachedSwitches::default();
     for from in 0..network.len() as u32 {
         if outside == 0 {
             break;
@@ -149,7 +149,7 @@ fn convex_hull(network: &Network, has_destinations: &[bool]) -> Vec<bool> {
             continue;
         }
         network.hops_from(std::iter::once(from), &mut found);
-        let Hops { order, hops } = &found;
+        let ReachedSwitches { order, hops } = &found;
         // From the farthest one inwards: a switch is on a path to each one that is known to be in
         // the hull and one hop farther away.
         for &at in order.iter().rev().filter(|&&at| at != from) {
@@ -173,7 +173,7 @@ fn central_switches(network: &Network, hull: &[bool], hosts: &[&[u8]]) -> Vec<u3
         let shares: Vec<_> = part
             .par_iter()
             .map_init(
-                || ShortestPaths::new(network),
+                || HullPaths::new(network),
                 |paths, &from| {
                     paths.search(network, hull, from as u32);
                     SourceShares::new(paths, hosts, from)
@@ -210,7 +210,7 @@ struct SourceShares {
 }
 
 impl SourceShares {
-    fn new(paths: &ShortestPaths, hosts: &[&[u8]], from: usize) -> Self {
+    fn new(paths: &HullPaths, hosts: &[&[u8]], from: usize) -> Self {
         let shares = hosts.iter().map(|hosts| paths.shares(hosts)).collect();
         Self { from, order: paths.order.clone(), shares }
     }
@@ -233,7 +233,7 @@ impl SourceShares {
 }
 
 /// All shortest paths from a switch within the hull.
-struct ShortestPaths {
+struct HullPaths {
     /// The switches by distance.
     order: Vec<u32>,
     /// By switch: the number of paths.
@@ -252,7 +252,7 @@ struct ShortestPaths {
 /// The distance of a switch outside the hull.
 const OUTSIDE: u32 = UNREACHED - 1;
 
-impl ShortestPaths {
+impl HullPaths {
     fn new(network: &Network) -> Self {
         let mut places = vec![1; network.len()];
         network.ends().iter().for_each(|&to| places[to as usize] += 1);

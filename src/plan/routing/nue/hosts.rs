@@ -6,8 +6,8 @@
 
 use super::colors::Colors;
 use super::policy::MulticastHops;
-use super::search::Search;
-use super::{HostLayer, Routes, Rules, Setup, escape};
+use super::search::NueSearch;
+use super::{HostLayer, NueRoutes, Rules, Setup, escape};
 
 /// Parts of the computation after each of which its state is stored, or checked for loops.
 const PARTS: usize = 8;
@@ -15,7 +15,7 @@ const PARTS: usize = 8;
 /// The routes to hosts while they are computed.
 #[derive(Clone)]
 struct Progress {
-    routes: Routes,
+    routes: NueRoutes,
     /// The number of targets that are routed.
     done: usize,
     /// The colors and escape paths of the present layer.
@@ -43,9 +43,9 @@ impl Progress {
 impl Setup<'_> {
     /// The routes to hosts of the first `layers` layers, and to switches if they are included. Makes
     /// the rules stricter if OpenSM's close a loop.
-    pub(super) fn hosts(&self, mut rules: Rules, layers: usize) -> Routes {
+    pub(super) fn hosts(&self, mut rules: Rules, layers: usize) -> NueRoutes {
         let count = self.layers.iter().take(layers).map(|layer| layer.targets.len()).sum();
-        let mut search = Search::new(self.graph, self.one_hop);
+        let mut search = NueSearch::new(self.graph, self.one_hop);
         search.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
         let mut stored = (!rules.keep_dependencies).then(|| progress.stored());
@@ -85,7 +85,7 @@ impl Setup<'_> {
         &self,
         end: usize,
         progress: &mut Progress,
-        search: &mut Search<'_>,
+        search: &mut NueSearch<'_>,
         rules: Rules,
     ) {
         let mut first = 0;

@@ -58,9 +58,9 @@ use channels::Channels;
 use colors::Colors;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
-use search::{Layer, Search};
+use search::{NueLayer, NueSearch};
 use std::sync::Arc;
-use targets::Target;
+use targets::NueTarget;
 
 /// The name of the engine.
 pub const NAME: &str = "nue";
@@ -106,7 +106,7 @@ fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     };
     let mut routes = setup.routes();
     routes.columns.flush(&mut routes.tables);
-    let Routes { tables, lengths, hops, by_lid, escapes, .. } = routes;
+    let NueRoutes { tables, lengths, hops, by_lid, escapes, .. } = routes;
     let mut lfts = vec![Arc::default(); network.len()];
     for (switch, table) in network.switches.iter().zip(Lft::shared(tables)) {
         lfts[switch.index()] = table;
@@ -141,7 +141,7 @@ fn layer_count(fabric: &Fabric, options: &Options) -> u8 {
 /// The input of the algorithm.
 struct Setup<'a> {
     graph: &'a Channels<'a>,
-    targets: &'a [Target],
+    targets: &'a [NueTarget],
     layers: Vec<HostLayer>,
     include_switches: bool,
     one_hop: u64,
@@ -152,7 +152,7 @@ struct Setup<'a> {
 
 /// The end ports of a layer.
 struct HostLayer {
-    targets: Vec<Target>,
+    targets: Vec<NueTarget>,
     marks: escape::Targets,
     /// The root of its escape paths.
     center: u32,
@@ -160,8 +160,8 @@ struct HostLayer {
 
 impl HostLayer {
     /// The layers with these end ports.
-    fn all(network: &Network, mut layers: Vec<Vec<Target>>) -> Vec<Self> {
-        layers.iter_mut().for_each(|targets| targets.sort_by_key(Target::is_switch));
+    fn all(network: &Network, mut layers: Vec<Vec<NueTarget>>) -> Vec<Self> {
+        layers.iter_mut().for_each(|targets| targets.sort_by_key(NueTarget::is_switch));
         let marks: Vec<_> =
             layers.iter().map(|targets| escape_targets(network.len(), targets)).collect();
         let centers = escape::centers(network, &marks);
@@ -172,7 +172,7 @@ impl HostLayer {
 
 /// The routes of all LIDs.
 #[derive(Clone)]
-struct Routes {
+struct NueRoutes {
     /// Forwarding tables by switch.
     tables: Vec<Vec<u8>>,
     /// Their newest entries.
@@ -199,7 +199,7 @@ struct Rules {
 
 impl Setup<'_> {
     /// OpenSM's routes, or those that have no credit loop if OpenSM's do.
-    fn routes(&self) -> Routes {
+    fn routes(&self) -> NueRoutes {
         let of_hosts = self.hosts(Rules::default(), self.layers.len());
         if self.include_switches { of_hosts } else { self.with_switches(of_hosts) }
     }
@@ -210,7 +210,7 @@ impl Setup<'_> {
     }
 
     /// Tables in which switches have their own LIDs only.
-    fn without_paths(&self) -> Routes {
+    fn without_paths(&self) -> NueRoutes {
         let network = self.graph.network;
         let mut tables = vec![vec![LFT_NO_PATH; self.table_size]; network.len()];
         for target in self.targets.iter().filter(|target| target.is_switch()) {
@@ -221,7 +221,7 @@ impl Setup<'_> {
         } else {
             MulticastHops::Common(vec![0; network.len()])
         };
-        Routes {
+        NueRoutes {
             tables,
             columns: Columns::new(network),
             lengths: self.first_lengths(),
@@ -235,10 +235,10 @@ impl Setup<'_> {
     /// Routes the LIDs of an end port on a layer.
     fn route(
         &self,
-        routes: &mut Routes,
-        search: &mut Search<'_>,
+        routes: &mut NueRoutes,
+        search: &mut NueSearch<'_>,
         layer_state: &mut (Colors, Vec<u32>),
-        target: &Target,
+        target: &NueTarget,
         number: u8,
     ) {
         let (colors, escape) = layer_state;
@@ -246,7 +246,7 @@ impl Setup<'_> {
             let color = colors.new_color();
             let lengths = &routes.lengths;
             let dependencies = &mut routes.dependencies[usize::from(number)];
-            let mut layer = Layer { colors, color, lengths, escape, dependencies };
+            let mut layer = NueLayer { colors, color, lengths, escape, dependencies };
             let is_escape = search.run(&mut layer, target.switch, !target.is_switch());
             routes.escapes[usize::from(number)] += usize::from(is_escape);
             self.enter(routes, &search.used, target, lid);
@@ -265,7 +265,7 @@ impl Setup<'_> {
     }
 
     /// Enters paths into the tables.
-    fn enter(&self, routes: &mut Routes, used: &[u32], target: &Target, lid: Lid) {
+    fn enter(&self, routes: &mut NueRoutes, used: &[u32], target: &NueTarget, lid: Lid) {
         let end = (lid, target.switch, target.exit);
         routes.columns.add_links(end, used, &mut routes.tables);
     }
@@ -351,7 +351,7 @@ fn follows(places: &[u32], switch: u32, next: u32) -> bool {
 }
 
 /// By switch: the number of LIDs of its own and of the ports linked to it, modulo 256 as in OpenSM.
-fn lids_by_switch(network: &Network, targets: &[Target]) -> Vec<u8> {
+fn lids_by_switch(network: &Network, targets: &[NueTarget]) -> Vec<u8> {
     let mut counts = vec![0_u8; network.len()];
     for target in targets {
         let count = &mut counts[target.switch as usize];
@@ -361,7 +361,7 @@ fn lids_by_switch(network: &Network, targets: &[Target]) -> Vec<u8> {
 }
 
 /// The switches with destinations of a layer.
-fn escape_targets(switches: usize, layer: &[Target]) -> escape::Targets {
+fn escape_targets(switches: usize, layer: &[NueTarget]) -> escape::Targets {
     let mut marks =
         escape::Targets { has_destinations: vec![false; switches], hosts: vec![0; switches] };
     for target in layer {

@@ -19,7 +19,7 @@ use backtracking::Alternatives;
 const UNKNOWN: u64 = u64::MAX;
 
 /// The paths to a LID, and the buffers of a search.
-pub(super) struct Search<'a> {
+pub(super) struct NueSearch<'a> {
     graph: &'a Channels<'a>,
     /// The switches whose channel is to be followed.
     heap: Heap,
@@ -67,7 +67,7 @@ pub(super) struct Search<'a> {
 }
 
 /// The state that a search changes.
-pub(super) struct Layer<'a> {
+pub(super) struct NueLayer<'a> {
     pub colors: &'a mut Colors,
     /// The color of the search.
     pub color: u32,
@@ -79,7 +79,7 @@ pub(super) struct Layer<'a> {
     pub dependencies: &'a mut [bool],
 }
 
-impl<'a> Search<'a> {
+impl<'a> NueSearch<'a> {
     /// A search over links of at least the length `shortest_link`.
     pub(super) fn new(graph: &'a Channels<'a>, shortest_link: u64) -> Self {
         let switches = graph.network.len();
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
 
     /// Finds paths to a switch, or to one of its hosts. Returns whether it had to take the escape
     /// paths.
-    pub(super) fn run(&mut self, layer: &mut Layer<'_>, root: u32, is_host: bool) -> bool {
+    pub(super) fn run(&mut self, layer: &mut NueLayer<'_>, root: u32, is_host: bool) -> bool {
         self.begin(root, is_host);
         layer.colors.begin(self.graph.source(root), layer.color);
         let mut next = Some((0, root));
@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
     ///
     /// An unused edge that offers no shorter path changes nothing, then or later in this function,
     /// because distances only become smaller here. The way back leads to a nearer switch.
-    fn follow(&mut self, layer: &mut Layer<'_>, switch: u32, distance: u64) {
+    fn follow(&mut self, layer: &mut NueLayer<'_>, switch: u32, distance: u64) {
         let graph = self.graph;
         let used = self.used[switch as usize];
         let first_link = graph.network.range(switch).start as u32;
@@ -204,7 +204,7 @@ impl<'a> Search<'a> {
     }
 
     /// Follows the unused edges of a channel in the first pass.
-    fn follow_unused(&mut self, layer: &mut Layer<'_>, channel: u32, distance: u64) {
+    fn follow_unused(&mut self, layer: &mut NueLayer<'_>, channel: u32, distance: u64) {
         let graph = self.graph;
         let mut unused = std::mem::take(&mut self.unused);
         for (edge, link) in unused.drain(..) {
@@ -224,7 +224,7 @@ impl<'a> Search<'a> {
     /// `first_edge` is the first, and returns their number.
     fn find_shorter(
         &mut self,
-        layer: &Layer<'_>,
+        layer: &NueLayer<'_>,
         switch: u32,
         first_edge: u32,
         distance: u64,
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
 
     /// Takes a link to which an edge in use leads, and which shortens the path to the switch at its
     /// end, in the first pass.
-    fn take(&mut self, layer: &mut Layer<'_>, edge: u32, link: u32, to: u32, distance: u64) {
+    fn take(&mut self, layer: &mut NueLayer<'_>, edge: u32, link: u32, to: u32, distance: u64) {
         let place = to as usize;
         match self.used[place] {
             NONE => self.found += 1,
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
     }
 
     /// Forgets a link to a switch for which a shorter path was found, and the edge that leads to it.
-    fn forget(&mut self, layer: &mut Layer<'_>, switch: u32, link: u32, edge: u32) {
+    fn forget(&mut self, layer: &mut NueLayer<'_>, switch: u32, link: u32, edge: u32) {
         self.heap.remove(switch);
         self.replaced.push(link);
         // Like OpenSM, which keeps the edges of the source channel.
@@ -293,7 +293,7 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps the colors of the paths of the first pass, and takes back all others of this search.
-    fn keep_first_paths(&self, layer: &mut Layer<'_>) {
+    fn keep_first_paths(&self, layer: &mut NueLayer<'_>) {
         let steps = self.used.iter().zip(&self.used_edges);
         for (&link, &edge) in steps.filter(|&(&link, _)| link != NONE) {
             if layer.colors.may_be_new(edge) {
@@ -305,7 +305,7 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps the colors of the paths, and takes back all others of this search.
-    fn keep_paths(&self, layer: &mut Layer<'_>) {
+    fn keep_paths(&self, layer: &mut NueLayer<'_>) {
         for &link in self.used.iter().filter(|&&link| link != NONE) {
             let start = self.graph.network.starts()[link as usize];
             let before = self.used[start as usize];

@@ -9,9 +9,9 @@
 //! all switches from the beginning.
 
 use super::colors::Colors;
-use super::search::Search;
-use super::targets::Target;
-use super::{Routes, Rules, Setup, escape};
+use super::search::NueSearch;
+use super::targets::NueTarget;
+use super::{NueRoutes, Rules, Setup, escape};
 use crate::ids::Lid;
 use crate::plan::routing::weighted_paths::search::{NONE, Root, Search as SimpleSearch};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const FIRST_SWITCHES: usize = 8;
 
 impl Setup<'_> {
     /// Adds OpenSM's routes to switches, or others if these close a loop.
-    pub(super) fn with_switches(&self, mut routes: Routes) -> Routes {
+    pub(super) fn with_switches(&self, mut routes: NueRoutes) -> NueRoutes {
         routes.columns.flush(&mut routes.tables);
         let is_wanted = AtomicBool::new(true);
         let mut protected = routes.clone();
@@ -49,7 +49,7 @@ impl Setup<'_> {
 
     /// Adds shortest paths to switches. If the routes have a loop, it ends soon after the one that
     /// closes it, and returns the number of switches that were added.
-    fn add_until_loop(&self, routes: &mut Routes, switches: &[Target]) -> Option<usize> {
+    fn add_until_loop(&self, routes: &mut NueRoutes, switches: &[NueTarget]) -> Option<usize> {
         let mut added = 0;
         let mut end = FIRST_SWITCHES;
         if self.has_loop(&routes.dependencies[1..]) {
@@ -67,7 +67,7 @@ impl Setup<'_> {
     }
 
     /// Adds shortest paths to switches, on layer 0.
-    fn add_switches(&self, routes: &mut Routes, switches: &[Target]) {
+    fn add_switches(&self, routes: &mut NueRoutes, switches: &[NueTarget]) {
         let mut search = SimpleSearch::over_links_from(self.one_hop);
         for target in switches {
             for lid in target.lids() {
@@ -98,7 +98,7 @@ impl Setup<'_> {
 
     /// Adds paths to all switches that close no cycle with others of layer 0. Returns false, and may
     /// leave switches without paths, if there are none or if they are no longer wanted.
-    pub(super) fn protect_switches(&self, routes: &mut Routes, is_wanted: &AtomicBool) -> bool {
+    pub(super) fn protect_switches(&self, routes: &mut NueRoutes, is_wanted: &AtomicBool) -> bool {
         let others = self.route_like_hosts(routes);
         if !others.is_empty() {
             let Some(state) = self.escape_beside(routes) else { return false };
@@ -111,7 +111,7 @@ impl Setup<'_> {
 
     /// Adds the paths to one host of layer 0 at each switch as those to the switch. Returns the
     /// switches without such hosts.
-    fn route_like_hosts(&self, routes: &mut Routes) -> Vec<Target> {
+    fn route_like_hosts(&self, routes: &mut NueRoutes) -> Vec<NueTarget> {
         routes.columns.flush(&mut routes.tables);
         let mut hosts = vec![None; self.graph.network.len()];
         for host in self.layers[0].targets.iter().filter(|target| !target.is_switch()) {
@@ -129,7 +129,7 @@ impl Setup<'_> {
 
     /// Adds the paths to the LID of a host at a switch as those to the switch. Links get no longer by
     /// them.
-    fn route_like_host(&self, routes: &mut Routes, switch: &Target, host: Lid) {
+    fn route_like_host(&self, routes: &mut NueRoutes, switch: &NueTarget, host: Lid) {
         let outputs: Vec<u8> = routes.tables.iter().map(|table| table[host.index()]).collect();
         for lid in switch.lids() {
             let ports = routes.columns.add((lid, switch.switch, switch.exit), &mut routes.tables);
@@ -138,7 +138,7 @@ impl Setup<'_> {
     }
 
     /// Escape paths to all switches that close no cycle with the routes to hosts of layer 0.
-    fn escape_beside(&self, routes: &Routes) -> Option<(Colors, Vec<u32>)> {
+    fn escape_beside(&self, routes: &NueRoutes) -> Option<(Colors, Vec<u32>)> {
         let layer = &self.layers[0];
         let with_hosts = (0..).zip(&layer.marks.hosts).filter(|(_, hosts)| **hosts > 0);
         let others = with_hosts.map(|(switch, _)| switch).filter(|&root| root != layer.center);
@@ -170,13 +170,13 @@ impl Setup<'_> {
     /// reserved. Returns false, and leaves switches without paths, if they are no longer wanted.
     fn search_switches(
         &self,
-        routes: &mut Routes,
-        switches: &[Target],
+        routes: &mut NueRoutes,
+        switches: &[NueTarget],
         mut state: (Colors, Vec<u32>),
         is_wanted: &AtomicBool,
     ) -> bool {
         state.0.block_unused(self.graph);
-        let mut search = Search::new(self.graph, self.one_hop);
+        let mut search = NueSearch::new(self.graph, self.one_hop);
         search.keep_dependencies = true;
         switches.iter().all(|target| {
             self.route(routes, &mut search, &mut state, target, 0);
@@ -186,7 +186,7 @@ impl Setup<'_> {
 
     /// Replaces the routes to switches and to the hosts of layer 0, or all routes if other layers
     /// have a loop, by those with escape paths to all switches.
-    pub(super) fn with_reserve(&self, routes: Routes) -> Routes {
+    pub(super) fn with_reserve(&self, routes: NueRoutes) -> NueRoutes {
         // Switches are on layer 0, so the routes on others stay.
         let has_others = self.layers.len() > 1 && !self.has_loop(&routes.dependencies[1..]);
         let layers = if has_others { 1 } else { self.layers.len() };
@@ -217,12 +217,12 @@ impl Setup<'_> {
 
     /// Replaces the routes to switches and to the hosts of layer 0. The lengths of links, which
     /// multicast trees follow, stay those of OpenSM's routes.
-    fn with_first_layer(&self, mut routes: Routes, mut first: Routes) -> Routes {
+    fn with_first_layer(&self, mut routes: NueRoutes, mut first: NueRoutes) -> NueRoutes {
         for routes in [&mut routes, &mut first] {
             routes.columns.flush(&mut routes.tables);
         }
         let switches = self.targets.iter().filter(|target| target.is_switch());
-        let lids = self.layers[0].targets.iter().chain(switches).flat_map(Target::lids);
+        let lids = self.layers[0].targets.iter().chain(switches).flat_map(NueTarget::lids);
         let lids: Vec<usize> = lids.map(Lid::index).collect();
         for (table, other) in routes.tables.iter_mut().zip(&first.tables) {
             lids.iter().for_each(|&lid| table[lid] = other[lid]);
@@ -232,8 +232,8 @@ impl Setup<'_> {
         routes
     }
 
-    fn switches_in_order(&self) -> Vec<Target> {
-        let mut switches: Vec<Target> =
+    fn switches_in_order(&self) -> Vec<NueTarget> {
+        let mut switches: Vec<NueTarget> =
             self.targets.iter().filter(|target| target.is_switch()).copied().collect();
         switches.sort_by_key(|target| target.switch);
         switches

@@ -9,7 +9,7 @@ use crate::wire::attr::NodeKind;
 
 /// An end port.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct NueTarget {
     pub kind: NodeKind,
     /// Number of the switch of the end port, or of the switch that it is linked to.
     pub switch: u32,
@@ -19,7 +19,7 @@ pub(super) struct Target {
     count: u16,
 }
 
-impl Target {
+impl NueTarget {
     pub(super) fn is_switch(&self) -> bool {
         self.kind == NodeKind::Switch
     }
@@ -37,7 +37,7 @@ impl Target {
 
 /// All end ports with a LID, by byte-swapped GUID. Routers come last, to which OpenSM has no
 /// routes.
-pub(super) fn targets(fabric: &Fabric, lids: &LidTable, network: &Network) -> Vec<Target> {
+pub(super) fn targets(fabric: &Fabric, lids: &LidTable, network: &Network) -> Vec<NueTarget> {
     let mut ports: Vec<_> = fabric.end_ports().collect();
     ports.sort_by_cached_key(|&port| {
         let is_router = fabric.node_of(port).kind() == NodeKind::Router;
@@ -46,7 +46,7 @@ pub(super) fn targets(fabric: &Fabric, lids: &LidTable, network: &Network) -> Ve
     ports.into_iter().filter_map(|port| target(fabric, lids, network, port)).collect()
 }
 
-fn target(fabric: &Fabric, lids: &LidTable, network: &Network, port: PortId) -> Option<Target> {
+fn target(fabric: &Fabric, lids: &LidTable, network: &Network, port: PortId) -> Option<NueTarget> {
     let node = fabric.node_of(port);
     let (switch, exit) = match node.switch {
         Some(switch) => (switch, 0),
@@ -55,7 +55,7 @@ fn target(fabric: &Fabric, lids: &LidTable, network: &Network, port: PortId) -> 
             (fabric.node_of(peer).switch?, fabric.port(peer).num.0)
         }
     };
-    Some(Target {
+    Some(NueTarget {
         kind: node.kind(),
         switch: network.numbers[switch.index()],
         exit,
@@ -65,7 +65,11 @@ fn target(fabric: &Fabric, lids: &LidTable, network: &Network, port: PortId) -> 
 }
 
 /// Distributes end ports over layers in turn, without switches unless these are included.
-pub(super) fn layers(targets: &[Target], count: u8, include_switches: bool) -> Vec<Vec<Target>> {
+pub(super) fn layers(
+    targets: &[NueTarget],
+    count: u8,
+    include_switches: bool,
+) -> Vec<Vec<NueTarget>> {
     let mut layers = vec![Vec::new(); count.into()];
     let included = targets.iter().filter(|target| include_switches || !target.is_switch());
     for (place, target) in included.enumerate() {

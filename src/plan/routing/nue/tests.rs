@@ -143,13 +143,13 @@ proptest! {
         with_setup(&fabric, &lids, |setup| {
             let mut routes = setup.without_paths();
             let (mut colors, escape) = setup.escape_from(setup.layers[0].center, &routes.dependencies[0], &routes.lengths);
-            let mut search = Search::new(setup.graph, setup.one_hop);
+            let mut search = NueSearch::new(setup.graph, setup.one_hop);
             search.keep_dependencies = true;
             let mut roots: Vec<u32> = (0..setup.graph.network.len() as u32).collect();
             roots.sort_by_key(|&root| order[root as usize % order.len()]);
             for root in roots {
                 let color = colors.new_color();
-                let mut layer = Layer {
+                let mut layer = NueLayer {
                     colors: &mut colors,
                     color,
                     lengths: &routes.lengths,
@@ -223,7 +223,7 @@ proptest! {
 
 /// Checks that routes have a path to each LID, that no layer has a cycle, and that the dependencies
 /// are those of the tables.
-fn assert_dependencies(setup: &Setup<'_>, mut routes: Routes) {
+fn assert_dependencies(setup: &Setup<'_>, mut routes: NueRoutes) {
     routes.columns.flush(&mut routes.tables);
     let graph = setup.graph;
     let network = setup.graph.network;

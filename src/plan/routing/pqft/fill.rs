@@ -22,7 +22,7 @@ struct Column {
 }
 
 /// A LID of the switch to which routes lead, or of a host there.
-struct Target {
+struct PqftTarget {
     lid: Lid,
     /// The number that selects parents and cables.
     number: u64,
@@ -44,7 +44,7 @@ pub(super) fn tables(
     let columns: Result<Vec<Vec<Column>>, String> = destinations
         .into_par_iter()
         .map(|to| {
-            let tree = Tree::new(levels, numbering, &by_level, to);
+            let tree = UpDownPaths::new(levels, numbering, &by_level, to);
             if let Some(from) = tree.cut_off_leaf() {
                 return Err(format!(
                     "\"{}\" and \"{}\" have hosts and no common switch above them",
@@ -78,7 +78,7 @@ fn targets(
     levels: &Levels,
     numbering: &Numbering,
     at: SwitchId,
-) -> Vec<Target> {
+) -> Vec<PqftTarget> {
     let first = numbering.first[at.index()];
     let own = input.fabric.switch(at).first_port;
     let lids = |base: Option<Lid>, count: u16, number: u64, exit: u8| {
@@ -86,11 +86,11 @@ fn targets(
         base.flat_map(move |base| {
             (0..count).map(move |offset| {
                 let lid = Lid(base.0 + offset);
-                Target { lid, number, offset: offset.into(), exit }
+                PqftTarget { lid, number, offset: offset.into(), exit }
             })
         })
     };
-    let mut targets: Vec<Target> =
+    let mut targets: Vec<PqftTarget> =
         lids(input.lids.base(own), 1 << input.lids.lmc(own), first, 0).collect();
     for (host, slot) in levels.hosts[at.index()].iter().zip(&numbering.slots[at.index()]) {
         targets.extend(lids(Some(host.base), host.lids, first + slot, host.switch_port));
@@ -99,7 +99,7 @@ fn targets(
 }
 
 /// The paths up and down to one switch.
-struct Tree<'a> {
+struct UpDownPaths<'a> {
     levels: &'a Levels,
     numbering: &'a Numbering,
     to: SwitchId,
@@ -109,7 +109,7 @@ struct Tree<'a> {
     is_above: Vec<bool>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> UpDownPaths<'a> {
     /// `by_level` are all switches, from the highest level to the lowest.
     fn new(
         levels: &'a Levels,
@@ -149,13 +149,13 @@ impl<'a> Tree<'a> {
         leaves.find(|leaf| self.hops[leaf.index()] == NO_PATH)
     }
 
-    fn column(&self, target: &Target) -> Column {
+    fn column(&self, target: &PqftTarget) -> Column {
         let ports = self.levels.switches().map(|switch| self.port(switch, target));
         Column { lid: target.lid, ports: ports.collect() }
     }
 
     /// The output port of a switch.
-    fn port(&self, switch: SwitchId, target: &Target) -> u8 {
+    fn port(&self, switch: SwitchId, target: &PqftTarget) -> u8 {
         if switch == self.to {
             return target.exit;
         }

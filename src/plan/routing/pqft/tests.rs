@@ -15,7 +15,7 @@ use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
 
 /// A tree: hosts and switches by level and digits, with GUIDs in an order of a seed.
-struct Tree {
+struct TestTree {
     children: Vec<usize>,
     parents: Vec<usize>,
     cables: Vec<usize>,
@@ -26,9 +26,9 @@ struct Tree {
 }
 
 /// A sequence of pseudo-random numbers (splitmix64).
-struct Random(u64);
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-impl Tree {
+impl TestTree {
     fn new(structure: &str) -> Self {
         let lists = structure.split(';').skip(1);
         let mut lists = lists.map(|list| {
@@ -66,7 +66,7 @@ impl Tree {
     }
 
     fn build(&self) -> Topology {
-        let mut random = Random(self.seed);
+        let mut random = SplitMix(self.seed);
         let height = self.children.len();
         let mut topology = Topology::default();
         let mut numbers: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Tree {
         topology
     }
 
-    fn damage(&self, topology: &mut Topology, random: &mut Random) {
+    fn damage(&self, topology: &mut Topology, random: &mut SplitMix) {
         let hosts = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca).count();
         let leaves = hosts / self.children[0];
         for _ in 0..self.lost_switches {
@@ -211,7 +211,7 @@ const WHOLE_TREES: [&str; 6] = [
 fn shifts_share_no_cable() {
     for structure in WHOLE_TREES {
         for seed in 1..4 {
-            let tree = Tree { seed, ..Tree::new(structure) };
+            let tree = TestTree { seed, ..TestTree::new(structure) };
             let fabric = tree.fabric();
             let lids = lids_of(&fabric, &Options::default());
             let routing = route(&fabric, &lids, &Options::default()).expect("it is routed");
@@ -232,7 +232,7 @@ fn shifts_share_no_cable() {
 #[test]
 fn whole_trees_have_the_structure_of_their_kind() {
     for structure in WHOLE_TREES {
-        let fabric = Tree::new(structure).fabric();
+        let fabric = TestTree::new(structure).fabric();
         let lids = lids_of(&fabric, &Options::default());
         let routed = route(&fabric, &lids, &asserted(structure)).expect("it fits");
         assert!(routed.notes[0].text.contains(structure), "{:?}", routed.notes);
@@ -260,7 +260,8 @@ fn damaged_trees_keep_all_paths_or_are_refused() {
     for (structure, seed) in WHOLE_TREES.iter().flat_map(|it| (1..9).map(move |seed| (it, seed))) {
         let lost = (seed % 4) as usize;
         let lost_switches = usize::from(seed > 4);
-        let tree = Tree { seed, lost_cables: 3 * lost, lost_switches, ..Tree::new(structure) };
+        let tree =
+            TestTree { seed, lost_cables: 3 * lost, lost_switches, ..TestTree::new(structure) };
         let fabric = tree.fabric();
         let options = Options { lmc: (seed % 3) as u8, ..Options::default() };
         let chain = Chain::parse("pqft,no_fallback", &EngineRegistry::standard(Default::default()));
@@ -308,18 +309,18 @@ fn damaged_trees_keep_all_paths_or_are_refused() {
 #[test]
 fn uneven_trees_are_told() {
     for structure in WHOLE_TREES {
-        assert_eq!(told(&Tree::new(structure)), None, "{structure}");
+        assert_eq!(told(&TestTree::new(structure)), None, "{structure}");
     }
-    let damaged = Tree { lost_cables: 1, ..Tree::new("2;6,4;1,3;1,2") };
+    let damaged = TestTree { lost_cables: 1, ..TestTree::new("2;6,4;1,3;1,2") };
     let said = told(&damaged).expect("a note");
     // The spine has one cable less, and both ends keep all neighbours.
     assert!(said.starts_with("pqft: 1 switch has fewer"), "{said}");
-    let damaged = Tree { lost_cables: 1, ..Tree::new("2;4,6;1,4;1,1") };
+    let damaged = TestTree { lost_cables: 1, ..TestTree::new("2;4,6;1,4;1,1") };
     let said = told(&damaged).expect("a note");
     assert!(said.starts_with("pqft: 2 switches have fewer"), "{said}");
 }
 
-fn told(tree: &Tree) -> Option<String> {
+fn told(tree: &TestTree) -> Option<String> {
     let fabric = tree.fabric();
     let lids = lids_of(&fabric, &Options::default());
     let routed = route(&fabric, &lids, &Options::default()).expect("it is routed");
@@ -330,7 +331,7 @@ fn told(tree: &Tree) -> Option<String> {
 fn other_fabrics_are_refused_with_the_reason() {
     let ring = reason(&crate::plan::tests::ring(4, &[]));
     assert!(ring.contains("are cabled to each other, and both have hosts"), "{ring}");
-    let mut siblings = Tree::new("2;4,6;1,4;1,1").build();
+    let mut siblings = TestTree::new("2;4,6;1,4;1,1").build();
     let spines: Vec<usize> = (0..siblings.nodes.len())
         .filter(|&node| siblings.nodes[node].description.starts_with('2'))
         .collect();
@@ -338,7 +339,7 @@ fn other_fabrics_are_refused_with_the_reason() {
     let said = reason(&siblings);
     assert!(said.contains("at levels 1 and 1 above the leaf switches"), "{said}");
     // A row of leaf switches, each with a switch above it and its neighbour.
-    let mut row = Tree::new("2;1,4;1,3;1,1").build();
+    let mut row = TestTree::new("2;1,4;1,3;1,1").build();
     let neighbours = ["2 [0, 0]", "2 [0, 1]", "2 [0, 2]"].map(|spine| {
         let first: usize = spine[6..7].parse().expect("a digit");
         (spine, [first, first + 1].map(|leaf| format!("1 [0, {leaf}]")))

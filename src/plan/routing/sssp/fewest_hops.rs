@@ -1,6 +1,6 @@
 //! The links on paths with the fewest hops to a switch, whatever their lengths are.
 
-use crate::plan::routing::weighted_paths::network::{Hops, Network};
+use crate::plan::routing::weighted_paths::network::{Network, ReachedSwitches};
 use std::ops::Range;
 
 /// By link: the link in the opposite direction; `None` if a link has none.
@@ -28,9 +28,9 @@ pub(super) struct FewestHops {
 impl FewestHops {
     /// The paths to the switch `root`. `opposites` are those of the network.
     pub(super) fn to(network: &Network, opposites: &[u32], root: u32) -> Self {
-        let mut found = Hops::default();
+        let mut found = ReachedSwitches::default();
         network.hops_from(std::iter::once(root), &mut found);
-        let Hops { order, hops } = found;
+        let ReachedSwitches { order, hops } = found;
         let mut levels = Vec::new();
         let mut places = vec![u32::MAX; network.len()];
         for (place, &switch) in order.iter().enumerate() {

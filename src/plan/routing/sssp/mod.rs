@@ -47,9 +47,9 @@ use crate::config::guid_lists::GuidLists;
 use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
 use lanes::{PathLanes, VlSupply};
-use order::{Destination, Destinations};
+use order::{SsspDestination, SsspDestinations};
 pub use policy::SsspPolicy;
-use router::Router;
+use router::SsspRouter;
 use std::sync::Arc;
 
 /// The engine SSSP, with the contents of its GUID list files.
@@ -127,7 +127,7 @@ fn too_few_vls(vls: u8) -> Note {
 /// The routes of all LIDs.
 struct Routes {
     network: Network,
-    destinations: Vec<Destination>,
+    destinations: Vec<SsspDestination>,
     lfts: Vec<Arc<Lft>>,
     /// The lengths of links with all routes.
     lengths: Vec<u64>,
@@ -145,9 +145,9 @@ impl Routes {
             fabric.switch(switch).guid().opensm_order()
         });
         check_connected(fabric, &network, &mut Search::default(), "AD0C")?;
-        let all = Destinations::new(fabric, lids, &network);
+        let all = SsspDestinations::new(fabric, lids, &network);
         let destinations = all.ordered(fabric, lists);
-        let mut router = Router::new(&network, one_hop(fabric, lids), &all, lids.max());
+        let mut router = SsspRouter::new(&network, one_hop(fabric, lids), &all, lids.max());
         router.route(&destinations);
         let (tables, lengths) = router.into_tables();
         let mut lfts = vec![Arc::default(); network.len()];

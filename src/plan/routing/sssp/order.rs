@@ -16,7 +16,7 @@ use std::collections::HashSet;
 
 /// An end port to which routes lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Destination {
+pub(super) struct SsspDestination {
     pub port: PortId,
     pub kind: NodeKind,
     /// Number of the switch of the end port, or of the switch that it is linked to.
@@ -29,7 +29,7 @@ pub(super) struct Destination {
     pub lids: u16,
 }
 
-impl Destination {
+impl SsspDestination {
     /// The LIDs of the port.
     pub(super) fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
         (self.base.0..self.base.0 + self.lids).map(Lid)
@@ -37,14 +37,14 @@ impl Destination {
 }
 
 /// All destinations by switch and port, before they are ordered.
-pub(super) struct Destinations {
+pub(super) struct SsspDestinations {
     /// By switch: its own LIDs.
-    switches: Vec<Destination>,
+    switches: Vec<SsspDestination>,
     /// By switch: the end ports linked to it, by port.
-    linked: Vec<Vec<Destination>>,
+    linked: Vec<Vec<SsspDestination>>,
 }
 
-impl Destinations {
+impl SsspDestinations {
     pub(super) fn new(fabric: &Fabric, lids: &LidTable, network: &Network) -> Self {
         let mut own = Self { switches: Vec::new(), linked: Vec::new() };
         for (number, &switch) in (0..).zip(&network.switches) {
@@ -73,7 +73,7 @@ impl Destinations {
     }
 
     /// The destinations in routing order.
-    pub(super) fn ordered(&self, fabric: &Fabric, lists: &GuidLists) -> Vec<Destination> {
+    pub(super) fn ordered(&self, fabric: &Fabric, lists: &GuidLists) -> Vec<SsspDestination> {
         let counts = self.lids_by_switch();
         let mut switches: Vec<_> = (0..counts.len()).collect();
         switches.sort_by_key(|&switch| Reverse(counts[switch]));
@@ -101,18 +101,18 @@ fn destination_of(
     port: PortId,
     exit: u8,
     number: u32,
-) -> Option<Destination> {
+) -> Option<SsspDestination> {
     let base = lids.base(port)?;
     let kind = fabric.node_of(port).kind();
     let lids = 1 << lids.lmc(port);
-    Some(Destination { port, kind, switch: number, exit, base, lids })
+    Some(SsspDestination { port, kind, switch: number, exit, base, lids })
 }
 
 fn class_of(
     compute_nodes: &HashSet<Guid>,
     io_nodes: &HashSet<Guid>,
     fabric: &Fabric,
-    port: &Destination,
+    port: &SsspDestination,
 ) -> i32 {
     let guid = fabric.port(port.port).guid;
     match port.kind {

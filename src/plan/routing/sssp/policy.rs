@@ -2,7 +2,7 @@
 //! carry the fewest unicast routes.
 
 use super::lanes::PathLanes;
-use super::order::Destination;
+use super::order::SsspDestination;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::plan::routing::structure::EngineStructure;
@@ -32,7 +32,7 @@ impl SsspPolicy {
         network: Network,
         lengths: Vec<u64>,
         lfts: &[Arc<Lft>],
-        destinations: &[Destination],
+        destinations: &[SsspDestination],
         lanes: Option<PathLanes>,
     ) -> Self {
         let mut lids = vec![None; network.len()];

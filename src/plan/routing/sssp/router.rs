@@ -3,7 +3,7 @@
 use super::fewest_hops::{FewestHops, opposites};
 use super::lengths::Lengths;
 use super::level_search::{Found, LevelSearch};
-use super::order::{Destination, Destinations};
+use super::order::{SsspDestination, SsspDestinations};
 use crate::ids::Lid;
 use crate::plan::routing::Lft;
 use crate::plan::routing::weighted_paths::columns::Columns;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 const SWITCHES_AHEAD: usize = 32;
 
 /// The tables and lengths of links so far, and buffers.
-pub(super) struct Router<'a> {
+pub(super) struct SsspRouter<'a> {
     network: &'a Network,
     tables: Vec<Vec<u8>>,
     lengths: Lengths,
@@ -26,12 +26,12 @@ pub(super) struct Router<'a> {
     found: Found,
 }
 
-impl<'a> Router<'a> {
+impl<'a> SsspRouter<'a> {
     /// A router whose links are `one_hop` long at first.
     pub(super) fn new(
         network: &'a Network,
         one_hop: u64,
-        destinations: &Destinations,
+        destinations: &SsspDestinations,
         max_lid: Lid,
     ) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<'a> Router<'a> {
     }
 
     /// Routes the LIDs of all destinations, in this order.
-    pub(super) fn route(&mut self, destinations: &[Destination]) {
+    pub(super) fn route(&mut self, destinations: &[SsspDestination]) {
         let network = self.network;
         let Some(opposites) = opposites(network) else {
             return self.route_by_heap(destinations);
@@ -68,7 +68,7 @@ impl<'a> Router<'a> {
     }
 
     /// Routes the LIDs of destinations at one switch, to which `paths` lead.
-    fn route_by_levels(&mut self, group: &[Destination], paths: &FewestHops) {
+    fn route_by_levels(&mut self, group: &[SsspDestination], paths: &FewestHops) {
         let mut found = std::mem::take(&mut self.found);
         let mut levels = LevelSearch::new(self.network, paths, &self.lengths, &mut found);
         for to in group {
@@ -86,13 +86,13 @@ impl<'a> Router<'a> {
     }
 
     /// Routes the LIDs of destinations at any switches.
-    fn route_by_heap(&mut self, destinations: &[Destination]) {
+    fn route_by_heap(&mut self, destinations: &[SsspDestination]) {
         for to in destinations {
             to.lids().for_each(|lid| self.route_lid_by_heap(to, lid));
         }
     }
 
-    fn route_lid_by_heap(&mut self, to: &Destination, lid: Lid) {
+    fn route_lid_by_heap(&mut self, to: &SsspDestination, lid: Lid) {
         let Self { network, search, lengths, columns, tables, .. } = self;
         search.run(network, &lengths.by_link, root(to));
         lengths.add(network, search);
@@ -106,12 +106,16 @@ impl<'a> Router<'a> {
     }
 }
 
-fn paths_to(opposites: &[u32], network: &Network, groups: &[&[Destination]]) -> Vec<FewestHops> {
+fn paths_to(
+    opposites: &[u32],
+    network: &Network,
+    groups: &[&[SsspDestination]],
+) -> Vec<FewestHops> {
     let roots = groups.par_iter().filter_map(|group| group.first());
     roots.map(|to| FewestHops::to(network, opposites, to.switch)).collect()
 }
 
 /// The end of the paths to a destination.
-fn root(to: &Destination) -> Root {
+fn root(to: &SsspDestination) -> Root {
     if to.kind == NodeKind::Switch { Root::Switch(to.switch) } else { Root::Host(to.switch) }
 }

@@ -8,7 +8,7 @@ use crate::wire::attr::NodeKind;
 
 /// A cable between two switches, seen from one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Link {
+pub(crate) struct CablingLink {
     pub port: u8,
     pub peer: SwitchId,
     pub peer_port: u8,
@@ -18,7 +18,7 @@ pub(crate) struct Link {
 
 /// A member of a switch's local port group: a port cabled to a CA or router, or port 0 itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LocalPort {
+pub(crate) struct LocalMember {
     /// Port number of the switch; 0 for its management port.
     pub port: u8,
     /// The CA or router port, or the switch's port 0.
@@ -29,9 +29,9 @@ pub(crate) struct LocalPort {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cabling {
     /// Sorted by switch, then port number.
-    links: Vec<Link>,
+    links: Vec<CablingLink>,
     /// Sorted by switch, then port number.
-    hosts: Vec<LocalPort>,
+    hosts: Vec<LocalMember>,
     /// By switch: end of its entries in `links` and `hosts`.
     ends: Vec<(u32, u32)>,
     /// All cables between switches as pairs of port slots, lower slot first, ascending.
@@ -103,14 +103,14 @@ impl Cabling {
             let far = fabric.port(peer);
             match fabric.node(far.node).switch {
                 Some(_) if peer == id => {}
-                Some(switch) => self.links.push(Link {
+                Some(switch) => self.links.push(CablingLink {
                     port: port.num.0,
                     peer: switch,
                     peer_port: far.num.0,
                     cable: id.min(peer),
                 }),
                 None if is_end_port(fabric, peer) => {
-                    self.hosts.push(LocalPort { port: port.num.0, end: peer });
+                    self.hosts.push(LocalMember { port: port.num.0, end: peer });
                 }
                 None => {}
             }
@@ -134,13 +134,13 @@ impl Cabling {
     }
 
     /// Cables of a switch to other switches, by ascending port number.
-    pub(crate) fn links(&self, switch: SwitchId) -> &[Link] {
+    pub(crate) fn links(&self, switch: SwitchId) -> &[CablingLink] {
         let [(first, end), _] = self.range(switch);
         &self.links[first..end]
     }
 
     /// End ports at a switch, by ascending port number.
-    pub(crate) fn hosts(&self, switch: SwitchId) -> &[LocalPort] {
+    pub(crate) fn hosts(&self, switch: SwitchId) -> &[LocalMember] {
         let [_, (first, end)] = self.range(switch);
         &self.hosts[first..end]
     }

@@ -3,7 +3,7 @@
 use super::cabling::Cabling;
 use super::checks::UsedSeed;
 use super::lattice::Lattice;
-use super::placement::{Discovered, NamedSwitch, Placement, PlacementError, origin};
+use super::placement::{DiscoveredTorus, NamedSwitch, Placement, PlacementError, origin};
 use super::seeds;
 use crate::config::torus::{Seed, TorusConfig};
 use crate::fabric::Fabric;
@@ -22,7 +22,7 @@ pub(super) fn discover(
     cabling: &Cabling,
     used: &UsedSeed,
     notes: &mut Vec<Note>,
-) -> Result<Discovered, Vec<Note>> {
+) -> Result<DiscoveredTorus, Vec<Note>> {
     let UsedSeed { index, seed, .. } = used;
     let kind = if *index == 0 { "default".to_owned() } else { format!("backup #{index}") };
     let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
@@ -39,7 +39,7 @@ pub(super) fn discover(
 /// A completed torus.
 pub(super) struct Completion {
     /// The torus, if it has further switches.
-    pub torus: Option<Discovered>,
+    pub torus: Option<DiscoveredTorus>,
     /// Warnings about switches that stay out.
     pub ambiguous: Vec<Note>,
     /// True if all switches and cables fit the configured radices.
@@ -52,7 +52,7 @@ pub(super) struct Completion {
 pub(super) fn complete(
     fabric: &Fabric,
     config: &TorusConfig,
-    discovered: &Discovered,
+    discovered: &DiscoveredTorus,
     cabling: &Cabling,
     used: usize,
 ) -> Completion {

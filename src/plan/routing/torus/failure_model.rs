@@ -1,7 +1,7 @@
 //! A torus reduced to present switches and joined neighbours: the obstacles to routing it, and
 //! sufficient repairs.
 
-use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
+use super::grid::{Grid, LocalGroups, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
 use super::ring_directions::RingDirections;
 use super::snapshot::PreviousTorus;
@@ -210,7 +210,7 @@ impl<'a> FailureModel<'a> {
             positions: Vec::new(),
             order: present().collect(),
             port_groups: PortGroups::new(self.lattice.len(), &cables),
-            local: LocalPorts::default(),
+            local: LocalGroups::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The discovered torus: the switch at each position, the cables between neighbours, and the end
 //! ports.
 
-use super::cabling::LocalPort;
+use super::cabling::LocalMember;
 use super::lattice::{Direction, Lattice, Position};
 use crate::fabric::{Fabric, SwitchId};
 use std::ops::Range;
@@ -94,20 +94,20 @@ fn slot_of(at: Position, direction: Direction) -> usize {
 
 /// Local port groups by position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct LocalPorts {
+pub(super) struct LocalGroups {
     /// By position: end of its ports in `hosts`.
     ends: Vec<u32>,
-    hosts: Vec<LocalPort>,
+    hosts: Vec<LocalMember>,
 }
 
-impl LocalPorts {
+impl LocalGroups {
     /// Appends the ports of the next position.
-    pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = LocalPort>) {
+    pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = LocalMember>) {
         self.hosts.extend(hosts);
         self.ends.push(self.hosts.len() as u32);
     }
 
-    pub(super) fn of(&self, at: Position) -> &[LocalPort] {
+    pub(super) fn of(&self, at: Position) -> &[LocalMember] {
         let first = at.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.hosts[first as usize..self.ends[at.index()] as usize]
     }
@@ -129,7 +129,7 @@ pub(super) struct Grid {
     pub order: Vec<Position>,
     pub port_groups: PortGroups,
     /// Local port groups: port 0 and the host ports of each switch, by ascending port number.
-    pub local: LocalPorts,
+    pub local: LocalGroups,
 }
 
 impl Grid {

@@ -20,7 +20,7 @@ const MAX_LISTED_SWITCHES: usize = 16;
 
 /// Number of switches that the spanning tree does not reach: all of them if it has no root.
 pub(super) fn unreached(grid: &Grid) -> usize {
-    match TreeBuilder::build_from_root(grid) {
+    match GrowingTree::build_from_root(grid) {
         Some((root, builder)) => builder.unreached(root).count(),
         None => grid.order.len().max(1),
     }
@@ -50,7 +50,7 @@ impl MasterTree {
         names: &PartNames<'_>,
     ) -> Result<Self, Vec<Note>> {
         let (root, builder) =
-            TreeBuilder::build_from_root(grid).ok_or_else(|| vec![no_root(grid, names)])?;
+            GrowingTree::build_from_root(grid).ok_or_else(|| vec![no_root(grid, names)])?;
         if builder.unreached(root).next().is_none() {
             let cut = builder.cuts(fabric, root);
             return Ok(Self { root, from: builder.from, cut });
@@ -77,7 +77,7 @@ impl MasterTree {
     /// The tree of a repaired torus.
     pub(super) fn of_repaired(fabric: &Fabric, grid: &Grid, tree: &SpanningTree) -> Self {
         let SpanningTree { root, from, order } = tree.clone();
-        let cut = TreeBuilder { grid, from: from.clone(), order }.cuts(fabric, root);
+        let cut = GrowingTree { grid, from: from.clone(), order }.cuts(fabric, root);
         Self { root, from, cut }
     }
 
@@ -163,14 +163,14 @@ fn groups_between(grid: &Grid, parent: Position, from: Direction, at: Position) 
 }
 
 /// A spanning tree under construction.
-struct TreeBuilder<'a> {
+struct GrowingTree<'a> {
     grid: &'a Grid,
     from: Vec<Option<Direction>>,
     /// Positions in the order of joining the tree.
     order: Vec<Position>,
 }
 
-impl<'a> TreeBuilder<'a> {
+impl<'a> GrowingTree<'a> {
     /// Builds the tree from its root; `None` if there is no root.
     fn build_from_root(grid: &'a Grid) -> Option<(Position, Self)> {
         let root = root(grid)?;

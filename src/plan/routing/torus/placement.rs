@@ -11,9 +11,9 @@ mod completion;
 
 pub(super) use completion::NamedSwitch;
 
-use super::cabling::{Cabling, LocalPort};
+use super::cabling::{Cabling, LocalMember};
 use super::cube::{Candidate, CubeRules};
-use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
+use super::grid::{Grid, LocalGroups, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
 use super::port_group_limit::PortGroupLimit;
 use super::search::FreeCables;
@@ -34,7 +34,7 @@ pub(super) enum PlacementError {
 
 /// A discovered torus.
 #[derive(Clone, Debug)]
-pub(super) struct Discovered {
+pub(super) struct DiscoveredTorus {
     pub grid: Grid,
     /// The cables outside the torus, as indices into [`Cabling::cables`].
     pub leftover: Vec<usize>,
@@ -42,7 +42,7 @@ pub(super) struct Discovered {
     pub exceeded: Option<PortGroupLimit>,
 }
 
-impl Discovered {
+impl DiscoveredTorus {
     /// The message about port groups with more cables than fit.
     pub(super) fn port_group_note(&self, fabric: &Fabric, is_unroutable: bool) -> Option<Note> {
         self.exceeded.as_ref().map(|found| found.note(fabric, &self.grid, is_unroutable))
@@ -280,14 +280,14 @@ impl<'a> Placement<'a> {
     /// # Errors
     /// Returns [`PlacementError::Contradiction`] if a switch has two positions or a local port
     /// group is too large.
-    pub(super) fn finish(self, fabric: &Fabric) -> Result<Discovered, PlacementError> {
+    pub(super) fn finish(self, fabric: &Fabric) -> Result<DiscoveredTorus, PlacementError> {
         let mut grid = Grid {
             lattice: self.lattice.clone(),
             switches: self.switches,
             positions: vec![None; self.cabling.switch_count()],
             order: self.order,
             port_groups: PortGroups::new(self.lattice.len(), &self.joined),
-            local: LocalPorts::default(),
+            local: LocalGroups::default(),
         };
         let mut contradictions = Vec::new();
         for at in grid.lattice.positions() {
@@ -300,7 +300,7 @@ impl<'a> Placement<'a> {
                 grid.local.push([]);
                 continue;
             }
-            let management = LocalPort { port: 0, end: fabric.switch(switch).first_port };
+            let management = LocalMember { port: 0, end: fabric.switch(switch).first_port };
             let hosts = self.cabling.hosts(switch);
             grid.local.push(std::iter::once(management).chain(hosts.iter().copied()));
         }
@@ -312,7 +312,7 @@ impl<'a> Placement<'a> {
         let has_local = exceeded.as_ref().is_some_and(PortGroupLimit::has_local);
         if contradictions.is_empty() && !has_local {
             let leftover = self.free.leftover().collect();
-            return Ok(Discovered { grid, leftover, exceeded });
+            return Ok(DiscoveredTorus { grid, leftover, exceeded });
         }
         if exceeded.as_ref().is_some_and(PortGroupLimit::has_bundles) {
             // The discovery followed cables that belong to full port groups.

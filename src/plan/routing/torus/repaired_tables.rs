@@ -50,7 +50,7 @@ struct NextHops {
 
 /// What the tables of successive switches are made with.
 #[derive(Default)]
-struct TableWork {
+struct RepairedTableWork {
     hops: NextHops,
     pool: BlockPool,
 }
@@ -72,7 +72,7 @@ pub(super) fn repaired_tables(
         (comparison != Comparison::Different).then_some(changes)
     });
     let tables = Tables { grid, inputs: &inputs, repaired, destinations, previous, changes };
-    let table = |work: &mut TableWork, at: &Option<Position>, _| match *at {
+    let table = |work: &mut RepairedTableWork, at: &Option<Position>, _| match *at {
         Some(at) => tables.table(at, work),
         None => Arc::new(Lft::empty(inputs.max)),
     };
@@ -83,7 +83,11 @@ pub(super) fn repaired_tables(
 
 impl Tables<'_> {
     /// The table of a switch, which is that of the previous pass if it is equal.
-    fn table(&self, at: Position, TableWork { hops, pool }: &mut TableWork) -> Arc<Lft> {
+    fn table(
+        &self,
+        at: Position,
+        RepairedTableWork { hops, pool }: &mut RepairedTableWork,
+    ) -> Arc<Lft> {
         if let Some(patched) = self.patched(at, hops) {
             return patched;
         }

@@ -145,7 +145,7 @@ fn distance_between(lattice: &Lattice, a: Position, b: Position) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::failure_model::Damage;
-    use super::super::grid::{LocalPorts, PortGroups, TorusCable};
+    use super::super::grid::{LocalGroups, PortGroups, TorusCable};
     use super::super::lattice::Lattice;
     use super::super::multicast::MasterTree;
     use super::super::{ring_directions, rings};
@@ -185,7 +185,7 @@ mod tests {
         let order = lattice.positions().filter(|at| switches[at.index()].is_some()).collect();
         let port_groups = PortGroups::new(lattice.len(), &cables);
         let positions = Vec::new();
-        let local = LocalPorts::default();
+        let local = LocalGroups::default();
         (fabric, Grid { lattice, switches, positions, order, port_groups, local })
     }
 

@@ -181,7 +181,7 @@ pub(super) fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Dire
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{LocalPorts, PortGroups, TorusCable};
+    use super::super::grid::{LocalGroups, PortGroups, TorusCable};
     use super::super::lattice::Lattice;
     use super::*;
     use crate::config::torus::TorusSize;
@@ -208,7 +208,7 @@ mod tests {
             positions: Vec::new(),
             order: lattice.positions().filter(|&at| is_there(holes, at)).collect(),
             port_groups: PortGroups::new(lattice.len(), &cables),
-            local: LocalPorts::default(),
+            local: LocalGroups::default(),
             lattice: lattice.clone(),
         }
     }

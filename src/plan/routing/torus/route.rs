@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::lattice::Position;
 use super::multicast::MasterTree;
 use super::part_names::PartNames;
-use super::placement::Discovered;
+use super::placement::DiscoveredTorus;
 use super::radices::WrongRadices;
 use super::repair::RepairedRoutes;
 use super::repaired_tables::{PreviousTables, repaired_tables};
@@ -97,7 +97,7 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
-    let pass = Pass::new(input, config);
+    let pass = RoutingPass::new(input, config);
     notes.push(report::found(&pass.cabling, pass.vls));
     let discovered = pass.discover(notes)?;
     let grid = &discovered.torus.grid;
@@ -138,13 +138,13 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
 
 /// A torus as it was discovered from a seed.
 struct SeededTorus {
-    torus: Discovered,
+    torus: DiscoveredTorus,
     /// Index of the seed in the configuration.
     seed: usize,
 }
 
 /// A routing pass: its input, and what is known from the previous one.
-struct Pass<'a> {
+struct RoutingPass<'a> {
     input: &'a RoutingInput<'a>,
     config: &'a TorusConfig,
     /// The torus of the previous pass.
@@ -179,7 +179,7 @@ struct GridRoutes {
     repaired: Option<RepairedRoutes>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> RoutingPass<'a> {
     fn new(input: &'a RoutingInput<'a>, config: &'a TorusConfig) -> Self {
         let fabric = input.fabric;
         let previous = input.previous.and_then(Torus::of);
@@ -337,7 +337,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Messages about unused, cut off and missing parts of a torus that is routed.
-    fn about_parts(&self, discovered: &Discovered) -> Vec<Note> {
+    fn about_parts(&self, discovered: &DiscoveredTorus) -> Vec<Note> {
         let fabric = self.input.fabric;
         let grid = &discovered.grid;
         let mut notes = report::unused(fabric, grid, &self.cabling);

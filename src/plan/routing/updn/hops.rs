@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 /// The direction of a link of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Direction {
+enum LinkDirection {
     Up,
     Down,
 }
@@ -38,13 +38,13 @@ impl Default for Followed {
 impl Followed {
     /// False if the links that an arrival permits were followed with these hops before, so that
     /// they offer nothing new.
-    fn is_first(&mut self, least: u8, arrival: Direction) -> bool {
+    fn is_first(&mut self, least: u8, arrival: LinkDirection) -> bool {
         let last = match arrival {
-            Direction::Up => self.all,
-            Direction::Down => self.down,
+            LinkDirection::Up => self.all,
+            LinkDirection::Down => self.down,
         };
         self.down = least;
-        if arrival == Direction::Up {
+        if arrival == LinkDirection::Up {
             self.all = least;
         }
         last != least
@@ -75,12 +75,12 @@ pub(super) fn ids(fabric: &Fabric, listed: &[(Guid, u64)]) -> Vec<u64> {
 }
 
 impl UpDown {
-    fn direction(&self, from: SwitchId, to: SwitchId) -> Direction {
+    fn direction(&self, from: SwitchId, to: SwitchId) -> LinkDirection {
         let near = self.ranks.of(from);
         let far = self.ranks.of(to);
         let is_up = near > far
             || near == far && (near == 0 || id_of(&self.ids, from) > id_of(&self.ids, to));
-        if is_up { Direction::Up } else { Direction::Down }
+        if is_up { LinkDirection::Up } else { LinkDirection::Down }
     }
 }
 
@@ -95,7 +95,7 @@ impl HopRule for UpDown {
         } else {
             hops.reset(graph, target)
         }
-        let mut arrival = vec![Direction::Up; graph.len()];
+        let mut arrival = vec![LinkDirection::Up; graph.len()];
         let mut is_waiting = vec![false; graph.len()];
         let mut followed = vec![Followed::default(); graph.len()];
         let mut queue = VecDeque::from([target]);
@@ -108,8 +108,8 @@ impl HopRule for UpDown {
             let next = least.saturating_add(1);
             for (index, link) in graph.numbered_links(switch) {
                 let direction = self.direction(switch, link.to);
-                let is_legal =
-                    arrival[switch.index()] == Direction::Up || direction == Direction::Down;
+                let is_legal = arrival[switch.index()] == LinkDirection::Up
+                    || direction == LinkDirection::Down;
                 let back = graph.reverse(index);
                 if !is_legal || next >= hops.by_link[back] {
                     continue;

@@ -8,7 +8,7 @@ use crate::plan::routing::switch_graph::SwitchGraph;
 
 /// A link from one switch to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::plan::routing) struct Link {
+pub(in crate::plan::routing) struct WeightedLink {
     /// Number of the switch.
     pub from: u32,
     pub port: u8,
@@ -25,7 +25,7 @@ pub(in crate::plan::routing) struct Network {
     pub by_guid: Vec<u32>,
     /// Numbers by [`SwitchId`].
     pub numbers: Vec<u32>,
-    links: Vec<Link>,
+    links: Vec<WeightedLink>,
     /// By link: the numbers of the switch and of its peer, by themselves because searches read nothing
     /// else.
     starts: Vec<u32>,
@@ -41,7 +41,7 @@ pub(in crate::plan::routing) const UNREACHED: u32 = u32::MAX;
 
 /// The switches that are reached from some of them, and by how many hops.
 #[derive(Default)]
-pub(in crate::plan::routing) struct Hops {
+pub(in crate::plan::routing) struct ReachedSwitches {
     /// The switches that are reached, nearest first.
     pub order: Vec<u32>,
     /// By switch: the hops, or [`UNREACHED`].
@@ -70,7 +70,7 @@ impl Network {
                 .links(switch)
                 .iter()
                 .filter(|link| !is_avoided(fabric, switch, link.port, avoid_throttled_links));
-            links.extend(own.map(|link| Link {
+            links.extend(own.map(|link| WeightedLink {
                 from,
                 port: link.port,
                 to: numbers[link.to.index()],
@@ -81,7 +81,7 @@ impl Network {
         let mut by_guid: Vec<_> = (0..switches.len() as u32).collect();
         by_guid
             .sort_by_cached_key(|&at| fabric.switch(switches[at as usize]).guid().opensm_order());
-        let starts = links.iter().map(|link: &Link| link.from).collect();
+        let starts = links.iter().map(|link: &WeightedLink| link.from).collect();
         let ends = links.iter().map(|link| link.to).collect();
         let by_port = links_by_port(switches.len(), &links);
         Self { switches, by_guid, numbers, links, starts, ends, first, by_port }
@@ -93,7 +93,7 @@ impl Network {
     }
 
     /// All links, by switch and port.
-    pub(in crate::plan::routing) fn links(&self) -> &[Link] {
+    pub(in crate::plan::routing) fn links(&self) -> &[WeightedLink] {
         &self.links
     }
 
@@ -122,9 +122,9 @@ impl Network {
     pub(in crate::plan::routing) fn hops_from(
         &self,
         starts: impl Iterator<Item = u32>,
-        found: &mut Hops,
+        found: &mut ReachedSwitches,
     ) {
-        let Hops { order, hops } = found;
+        let ReachedSwitches { order, hops } = found;
         order.clear();
         hops.clear();
         hops.resize(self.len(), UNREACHED);
@@ -159,7 +159,7 @@ fn is_avoided(fabric: &Fabric, switch: SwitchId, port: u8, avoid_throttled_links
 }
 
 /// By switch, then by port: the index of the link from there.
-fn links_by_port(switches: usize, links: &[Link]) -> Vec<Vec<Option<u32>>> {
+fn links_by_port(switches: usize, links: &[WeightedLink]) -> Vec<Vec<Option<u32>>> {
     let mut by_port = vec![Vec::new(); switches];
     for (number, link) in (0..).zip(links) {
         let own = &mut by_port[link.from as usize];

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 /// How far a replica has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Position {
+pub struct ReplicaPosition {
     pub stream: u64,
     /// Number of the last change that the replica has.
     pub number: u64,
@@ -33,7 +33,7 @@ pub struct Position {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Page {
     /// The position after the page.
-    pub position: Position,
+    pub position: ReplicaPosition,
     /// The page is the first of all registrations.
     pub reset: bool,
     /// The registry had no other changes when the page was made.
@@ -44,7 +44,7 @@ pub struct Page {
 /// A request to the owner of the registry.
 pub enum ReplicaRequest {
     /// Returns at most `max` changes after `since`.
-    Export { since: Option<Position>, max: usize, reply: oneshot::Sender<Page> },
+    Export { since: Option<ReplicaPosition>, max: usize, reply: oneshot::Sender<Page> },
     /// Takes over a page; false if it is of no use: this SM is no standby, or pages are missing.
     Import { page: Page, reply: oneshot::Sender<bool> },
 }
@@ -56,9 +56,9 @@ pub(super) struct Exporter(Option<ChangeLog>);
 /// A registry in the making, from the pages that have arrived.
 #[derive(Default)]
 pub struct Importer {
-    staged: Option<(Registry, Position)>,
+    staged: Option<(Registry, ReplicaPosition)>,
     /// How far the importer's own registry is a replica.
-    current: Option<Position>,
+    current: Option<ReplicaPosition>,
 }
 
 /// The number of a new log.
@@ -130,7 +130,7 @@ impl Registry {
 
     /// At most `max` changes after `since`; all registrations, from the first page on, if `since`
     /// is no position of this registry.
-    pub fn export(&mut self, since: Option<Position>, max: usize, now: Instant) -> Page {
+    pub fn export(&mut self, since: Option<ReplicaPosition>, max: usize, now: Instant) -> Page {
         let log = self.update_log();
         let start =
             since.filter(|position| position.stream == log.stream && position.number <= log.last());
@@ -140,7 +140,7 @@ impl Registry {
         let last = log.last();
         let number = keys.last().map_or(last, |&(number, _)| number);
         Page {
-            position: Position { stream, number },
+            position: ReplicaPosition { stream, number },
             reset: start.is_none(),
             is_last: number == last,
             changes: keys.into_iter().map(|(_, key)| Change::of(self, key, now)).collect(),
@@ -169,7 +169,7 @@ impl Registry {
 
 impl Importer {
     /// How far the registry is a complete replica; `None` if it is none.
-    pub fn position(&self) -> Option<Position> {
+    pub fn position(&self) -> Option<ReplicaPosition> {
         self.current
     }
 
@@ -211,6 +211,6 @@ impl Importer {
     }
 }
 
-fn follows(stream: &u64, number: &u64, last: &Position) -> bool {
+fn follows(stream: &u64, number: &u64, last: &ReplicaPosition) -> bool {
     last.stream == *stream && last.number <= *number
 }

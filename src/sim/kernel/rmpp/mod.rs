@@ -22,18 +22,18 @@ const SEGMENT_PAYLOAD: usize = MAD_SIZE - SA_OFFSET;
 pub(in crate::sim) const VERSION: u8 = 1;
 
 /// RMPPType values besides [`RmppHeader::DATA`].
-pub(in crate::sim) struct PacketType;
+pub(in crate::sim) struct KernelRmppType;
 
-impl PacketType {
+impl KernelRmppType {
     pub(in crate::sim) const ACK: u8 = 2;
     pub(in crate::sim) const STOP: u8 = 3;
     pub(in crate::sim) const ABORT: u8 = 4;
 }
 
 /// RMPPStatus values of STOP and ABORT packets.
-pub(in crate::sim) struct RmppStatus;
+pub(in crate::sim) struct KernelRmppStatus;
 
-impl RmppStatus {
+impl KernelRmppStatus {
     /// The only status of STOP.
     pub(in crate::sim) const RESOURCES_EXHAUSTED: u8 = 1;
     pub(in crate::sim) const TOTAL_TIME_TOO_LONG: u8 = 118;
@@ -81,12 +81,12 @@ fn reply(mad: &Mad, packet_type: u8, status: u8, segment: u32, window: u32) -> M
 /// Acknowledges all segments up to `segment` of the transfer of `mad`; allows segments up to
 /// `window`.
 pub(in crate::sim) fn ack(mad: &Mad, segment: u32, window: u32) -> Mad {
-    reply(mad, PacketType::ACK, 0, segment, window)
+    reply(mad, KernelRmppType::ACK, 0, segment, window)
 }
 
 /// Aborts the transfer of `mad`.
 pub(in crate::sim) fn abort(mad: &Mad, status: u8) -> Mad {
-    reply(mad, PacketType::ABORT, status, 0, 0)
+    reply(mad, KernelRmppType::ABORT, status, 0, 0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Effect of a received segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sim) enum SegmentOutcome {
+pub(in crate::sim) enum KernelSegmentOutcome {
     /// No acknowledgement is due.
     NoReply,
     /// An acknowledgement is due.
@@ -17,7 +17,7 @@ pub(in crate::sim) enum SegmentOutcome {
 
 /// A message that is being reassembled or was completed before.
 #[derive(Debug)]
-pub(in crate::sim) struct Receiver {
+pub(in crate::sim) struct KernelRmppReceiver {
     /// Headers of the first segment, and the data of all segments up to `received`. Empty once
     /// taken.
     message: Vec<u8>,
@@ -34,9 +34,9 @@ pub(in crate::sim) struct Receiver {
     padding: usize,
 }
 
-impl Receiver {
+impl KernelRmppReceiver {
     /// Starts with the first segment of a message with data from `offset`.
-    pub(in crate::sim) fn new(first: &Mad, offset: usize) -> (Self, SegmentOutcome) {
+    pub(in crate::sim) fn new(first: &Mad, offset: usize) -> (Self, KernelSegmentOutcome) {
         let mut receiver = Self {
             message: first.0[..offset].to_vec(),
             offset,
@@ -49,10 +49,10 @@ impl Receiver {
         };
         if receiver.append(first) {
             receiver.complete = true;
-            return (receiver, SegmentOutcome::Complete);
+            return (receiver, KernelSegmentOutcome::Complete);
         }
         receiver.window += RECEIVE_WINDOW;
-        (receiver, SegmentOutcome::Acknowledge)
+        (receiver, KernelSegmentOutcome::Acknowledge)
     }
 
     /// Appends the next segment; true if it is the last.
@@ -65,19 +65,19 @@ impl Receiver {
     }
 
     /// Handles a segment, except the first segment of a new message.
-    pub(in crate::sim) fn receive(&mut self, number: u32, mad: &Mad) -> SegmentOutcome {
+    pub(in crate::sim) fn receive(&mut self, number: u32, mad: &Mad) -> KernelSegmentOutcome {
         if number > self.window {
-            return SegmentOutcome::NoReply;
+            return KernelSegmentOutcome::NoReply;
         }
         if self.complete || number <= self.acknowledged {
-            return SegmentOutcome::Acknowledge;
+            return KernelSegmentOutcome::Acknowledge;
         }
         if number <= self.received || self.out_of_order.contains_key(&number) {
-            return SegmentOutcome::NoReply;
+            return KernelSegmentOutcome::NoReply;
         }
         if number != self.received + 1 {
             self.out_of_order.insert(number, *mad);
-            return SegmentOutcome::NoReply;
+            return KernelSegmentOutcome::NoReply;
         }
         let mut last = self.append(mad);
         while let Some(next) = self.out_of_order.remove(&(self.received + 1)) {
@@ -86,13 +86,13 @@ impl Receiver {
         if last {
             self.complete = true;
             self.out_of_order.clear();
-            return SegmentOutcome::Complete;
+            return KernelSegmentOutcome::Complete;
         }
         if self.received < self.window {
-            return SegmentOutcome::NoReply;
+            return KernelSegmentOutcome::NoReply;
         }
         self.window += RECEIVE_WINDOW;
-        SegmentOutcome::Acknowledge
+        KernelSegmentOutcome::Acknowledge
     }
 
     pub(in crate::sim) fn is_complete(&self) -> bool {

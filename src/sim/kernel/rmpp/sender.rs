@@ -6,7 +6,7 @@ use crate::wire::sa::{RMPP_OFFSET, RmppHeader};
 
 /// Effect of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sim) enum AckOutcome {
+pub(in crate::sim) enum KernelAckOutcome {
     /// Older than the last acknowledgement.
     Stale,
     /// The transfer is not complete. `has_progress`: more segments are acknowledged than before.
@@ -21,7 +21,7 @@ pub(in crate::sim) enum AckOutcome {
 
 /// A message that is being sent in segments.
 #[derive(Debug)]
-pub(in crate::sim) struct Sender {
+pub(in crate::sim) struct KernelRmppSender {
     /// Headers and all data.
     message: Vec<u8>,
     /// Offset of the data in `message`.
@@ -33,7 +33,7 @@ pub(in crate::sim) struct Sender {
     window: u32,
 }
 
-impl Sender {
+impl KernelRmppSender {
     /// Prepares `message`, with data from `offset`, for sending; the first `window` segments may be
     /// sent at once. The RMPP header in `message` is ignored.
     pub(in crate::sim) fn new(message: Vec<u8>, offset: usize, window: u32) -> Self {
@@ -97,24 +97,24 @@ impl Sender {
 
     /// Handles an acknowledgement of all segments up to `segment`, which allows segments up to
     /// `window`. `window` must not be less than `segment`.
-    pub(in crate::sim) fn acknowledge(&mut self, segment: u32, window: u32) -> AckOutcome {
+    pub(in crate::sim) fn acknowledge(&mut self, segment: u32, window: u32) -> KernelAckOutcome {
         if self.is_acknowledged() {
-            return AckOutcome::Duplicate;
+            return KernelAckOutcome::Duplicate;
         }
         if segment > self.segments || segment > self.window {
-            return AckOutcome::TooBig;
+            return KernelAckOutcome::TooBig;
         }
         if window < self.window || segment < self.acknowledged {
-            return AckOutcome::Stale;
+            return KernelAckOutcome::Stale;
         }
         let has_progress = segment > self.acknowledged;
         self.acknowledged = segment;
         self.sent = self.sent.max(segment);
         self.window = window;
         if self.is_acknowledged() {
-            AckOutcome::Complete
+            KernelAckOutcome::Complete
         } else {
-            AckOutcome::Pending { has_progress }
+            KernelAckOutcome::Pending { has_progress }
         }
     }
 

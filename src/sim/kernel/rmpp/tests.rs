@@ -1,5 +1,5 @@
-use super::receiver::{Receiver, SegmentOutcome};
-use super::sender::{AckOutcome, Sender};
+use super::receiver::{KernelRmppReceiver, KernelSegmentOutcome};
+use super::sender::{KernelAckOutcome, KernelRmppSender};
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ fn message(class: u8, data: usize) -> Vec<u8> {
     message
 }
 
-fn sender(class: u8, data: usize, window: u32) -> Sender {
-    Sender::new(message(class, data), classes::data_offset(class), window)
+fn sender(class: u8, data: usize, window: u32) -> KernelRmppSender {
+    KernelRmppSender::new(message(class, data), classes::data_offset(class), window)
 }
 
 /// The message without its RMPP header, which differs between the ends.
@@ -56,18 +56,18 @@ fn payload_lengths_of_segments() {
 fn outcomes_of_acknowledgements() {
     // Ten segments and a window of five; each case follows an acknowledgement (2, 7).
     for (segment, window, outcome, next) in [
-        (1, 7, AckOutcome::Stale, None),
-        (3, 6, AckOutcome::Stale, None),
-        (2, 7, AckOutcome::Pending { has_progress: false }, None),
-        (3, 7, AckOutcome::Pending { has_progress: true }, None),
-        (7, 7, AckOutcome::Pending { has_progress: true }, None),
-        (7, 8, AckOutcome::Pending { has_progress: true }, Some(8)),
-        (8, 9, AckOutcome::TooBig, None),
-        (11, 20, AckOutcome::TooBig, None),
+        (1, 7, KernelAckOutcome::Stale, None),
+        (3, 6, KernelAckOutcome::Stale, None),
+        (2, 7, KernelAckOutcome::Pending { has_progress: false }, None),
+        (3, 7, KernelAckOutcome::Pending { has_progress: true }, None),
+        (7, 7, KernelAckOutcome::Pending { has_progress: true }, None),
+        (7, 8, KernelAckOutcome::Pending { has_progress: true }, Some(8)),
+        (8, 9, KernelAckOutcome::TooBig, None),
+        (11, 20, KernelAckOutcome::TooBig, None),
     ] {
         let mut sender = sender(3, 2000, 5);
         assert_eq!(std::iter::from_fn(|| sender.next_segment()).count(), 5);
-        assert_eq!(sender.acknowledge(2, 7), AckOutcome::Pending { has_progress: true });
+        assert_eq!(sender.acknowledge(2, 7), KernelAckOutcome::Pending { has_progress: true });
         assert_eq!(std::iter::from_fn(|| sender.next_segment()).count(), 2);
         assert_eq!(sender.acknowledge(segment, window), outcome, "{segment} {window}");
         assert_eq!(
@@ -78,45 +78,50 @@ fn outcomes_of_acknowledgements() {
     }
     let mut sender = sender(3, 300, 1);
     sender.next_segment();
-    assert_eq!(sender.acknowledge(1, 65), AckOutcome::Pending { has_progress: true });
+    assert_eq!(sender.acknowledge(1, 65), KernelAckOutcome::Pending { has_progress: true });
     sender.next_segment();
     sender.rewind();
     assert_eq!(sender.next_segment().map(|mad| header(&mad).segment()), Some(2));
-    assert_eq!(sender.acknowledge(2, 65), AckOutcome::Complete);
+    assert_eq!(sender.acknowledge(2, 65), KernelAckOutcome::Complete);
     assert!(sender.is_acknowledged());
-    assert_eq!(sender.acknowledge(2, 65), AckOutcome::Duplicate);
+    assert_eq!(sender.acknowledge(2, 65), KernelAckOutcome::Duplicate);
 }
 
 #[test]
 fn outcomes_of_segments() {
     let mut sender = sender(3, 200 * 140 - 3, u32::MAX);
     let mads: Vec<Mad> = std::iter::from_fn(|| sender.next_segment()).collect();
-    let (mut receiver, outcome) = Receiver::new(&mads[0], 56);
-    assert_eq!((outcome, receiver.acknowledge()), (SegmentOutcome::Acknowledge, (1, 65)));
+    let (mut receiver, outcome) = KernelRmppReceiver::new(&mads[0], 56);
+    assert_eq!((outcome, receiver.acknowledge()), (KernelSegmentOutcome::Acknowledge, (1, 65)));
     let mut take = |number: u32| {
         let outcome = receiver.receive(number, &mads[number as usize - 1]);
-        let acknowledged = (outcome != SegmentOutcome::NoReply).then(|| receiver.acknowledge());
+        let acknowledged =
+            (outcome != KernelSegmentOutcome::NoReply).then(|| receiver.acknowledge());
         (outcome, acknowledged)
     };
-    assert_eq!(take(66), (SegmentOutcome::NoReply, None), "beyond the window");
-    assert_eq!(take(1), (SegmentOutcome::Acknowledge, Some((1, 65))), "duplicate");
-    assert_eq!(take(3), (SegmentOutcome::NoReply, None), "out of sequence");
-    assert_eq!(take(3), (SegmentOutcome::NoReply, None), "out of sequence, duplicate");
-    (4..=64).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
+    assert_eq!(take(66), (KernelSegmentOutcome::NoReply, None), "beyond the window");
+    assert_eq!(take(1), (KernelSegmentOutcome::Acknowledge, Some((1, 65))), "duplicate");
+    assert_eq!(take(3), (KernelSegmentOutcome::NoReply, None), "out of sequence");
+    assert_eq!(take(3), (KernelSegmentOutcome::NoReply, None), "out of sequence, duplicate");
+    (4..=64).for_each(|number| assert_eq!(take(number), (KernelSegmentOutcome::NoReply, None)));
     assert_eq!(
         take(2),
-        (SegmentOutcome::NoReply, None),
+        (KernelSegmentOutcome::NoReply, None),
         "64 segments received, the window is not full"
     );
-    assert_eq!(take(2), (SegmentOutcome::NoReply, None), "received, not acknowledged");
-    assert_eq!(take(65), (SegmentOutcome::Acknowledge, Some((65, 129))));
-    assert_eq!(take(2), (SegmentOutcome::Acknowledge, Some((65, 129))), "acknowledged before");
-    (66..129).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
-    assert_eq!(take(129), (SegmentOutcome::Acknowledge, Some((129, 193))));
-    assert_eq!(take(140), (SegmentOutcome::NoReply, None));
-    (130..139).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
-    assert_eq!(take(139), (SegmentOutcome::Complete, Some((140, 193))));
-    assert_eq!(take(140), (SegmentOutcome::Acknowledge, Some((140, 193))), "late");
+    assert_eq!(take(2), (KernelSegmentOutcome::NoReply, None), "received, not acknowledged");
+    assert_eq!(take(65), (KernelSegmentOutcome::Acknowledge, Some((65, 129))));
+    assert_eq!(
+        take(2),
+        (KernelSegmentOutcome::Acknowledge, Some((65, 129))),
+        "acknowledged before"
+    );
+    (66..129).for_each(|number| assert_eq!(take(number), (KernelSegmentOutcome::NoReply, None)));
+    assert_eq!(take(129), (KernelSegmentOutcome::Acknowledge, Some((129, 193))));
+    assert_eq!(take(140), (KernelSegmentOutcome::NoReply, None));
+    (130..139).for_each(|number| assert_eq!(take(number), (KernelSegmentOutcome::NoReply, None)));
+    assert_eq!(take(139), (KernelSegmentOutcome::Complete, Some((140, 193))));
+    assert_eq!(take(140), (KernelSegmentOutcome::Acknowledge, Some((140, 193))), "late");
     assert_eq!(content(&receiver.take()), content(&message(3, 200 * 140 - 3)));
 }
 
@@ -127,8 +132,12 @@ fn invalid_payload_lengths_leave_the_padding_in() {
         let mut rmpp = header(&mad);
         rmpp.set_payload_length(claimed);
         rmpp.write(&mut mad.0[RMPP_OFFSET..]);
-        let (mut receiver, outcome) = Receiver::new(&mad, 56);
-        assert_eq!((outcome, receiver.take().len()), (SegmentOutcome::Complete, len), "{claimed}");
+        let (mut receiver, outcome) = KernelRmppReceiver::new(&mad, 56);
+        assert_eq!(
+            (outcome, receiver.take().len()),
+            (KernelSegmentOutcome::Complete, len),
+            "{claimed}"
+        );
     }
 }
 
@@ -136,8 +145,8 @@ fn invalid_payload_lengths_leave_the_padding_in() {
 fn replies_have_the_headers_of_the_packet() {
     let mad = sender(3, 500, 1).next_segment().expect("a segment");
     for (answer, packet_type, status, segment, window) in [
-        (ack(&mad, 7, 71), PacketType::ACK, 0, 7, 71),
-        (abort(&mad, RmppStatus::TOTAL_TIME_TOO_LONG), PacketType::ABORT, 118, 0, 0),
+        (ack(&mad, 7, 71), KernelRmppType::ACK, 0, 7, 71),
+        (abort(&mad, KernelRmppStatus::TOTAL_TIME_TOO_LONG), KernelRmppType::ABORT, 118, 0, 0),
     ] {
         let rmpp = header(&answer);
         assert_eq!(answer.header().method(), 0x12);
@@ -156,7 +165,7 @@ fn exchange(class: u8, data: usize, disturbance: &[u8]) -> Vec<u8> {
     let mut sender = sender(class, data, 1);
     let mut link = VecDeque::new();
     let mut acks = VecDeque::new();
-    let mut receiver: Option<Receiver> = None;
+    let mut receiver: Option<KernelRmppReceiver> = None;
     let mut draw = disturbance.iter().copied().chain(std::iter::repeat(255));
     for _ in 0..100_000 {
         while let Some(mad) = sender.next_segment() {
@@ -172,13 +181,15 @@ fn exchange(class: u8, data: usize, disturbance: &[u8]) -> Vec<u8> {
             let outcome = match &mut receiver {
                 Some(receiver) => receiver.receive(number, &mad),
                 None if number == 1 => {
-                    let (new, outcome) = Receiver::new(&mad, classes::data_offset(class));
+                    let (new, outcome) = KernelRmppReceiver::new(&mad, classes::data_offset(class));
                     receiver = Some(new);
                     outcome
                 }
-                None => SegmentOutcome::NoReply,
+                None => KernelSegmentOutcome::NoReply,
             };
-            if let (true, Some(receiver)) = (outcome != SegmentOutcome::NoReply, &mut receiver) {
+            if let (true, Some(receiver)) =
+                (outcome != KernelSegmentOutcome::NoReply, &mut receiver)
+            {
                 acks.push_back(receiver.acknowledge());
             }
         } else if let Some((segment, window)) = acks.pop_front() {
@@ -186,7 +197,7 @@ fn exchange(class: u8, data: usize, disturbance: &[u8]) -> Vec<u8> {
                 continue;
             }
             let outcome = sender.acknowledge(segment, window);
-            assert_ne!(outcome, AckOutcome::TooBig);
+            assert_ne!(outcome, KernelAckOutcome::TooBig);
             if sender.is_acknowledged() {
                 let mut receiver = receiver.expect("it acknowledged");
                 assert!(receiver.is_complete());

@@ -16,8 +16,8 @@ async fn a_method_belongs_to_one_agent_of_a_port() {
         (&second, sa(0b0100), Err(Errno::EINVAL)),
         (&second, sa(0b1000), Ok(0)),
         (&second, sa(0), Ok(1)),
-        (&second, Registration { class_version: 1, ..sa(0b0110) }, Ok(2)),
-        (&first, Registration { class: 0, ..sa(0b0110) }, Ok(1)),
+        (&second, AgentRegistration { class_version: 1, ..sa(0b0110) }, Ok(2)),
+        (&first, AgentRegistration { class: 0, ..sa(0b0110) }, Ok(1)),
         (&first, smi(0x01, 0b0010), Ok(2)),
         (&second, smi(0x81, 0b0010), Ok(3)),
         (&second, smi(0x81, 0b0010), Err(Errno::EINVAL)),
@@ -42,8 +42,8 @@ async fn a_method_belongs_to_one_agent_of_a_port() {
     assert_eq!(first.umad.register(&sa(0b1110)), Ok(0));
 }
 
-fn vendor(oui: u32, methods: u128) -> Registration {
-    Registration { class: 0x32, oui, ..sa(methods) }
+fn vendor(oui: u32, methods: u128) -> AgentRegistration {
+    AgentRegistration { class: 0x32, oui, ..sa(methods) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn a_device_has_32_agents() {
 #[tokio::test(start_paused = true)]
 async fn the_first_agent_fixes_the_header_size() {
     let (fabric, _) = sm();
-    let old = Registration { call: RegisterCall::Agent, ..sa(0) };
+    let old = AgentRegistration { call: RegisterCall::Agent, ..sa(0) };
     for (enable, calls, size) in [
         (false, [old, sa(0)], 56),
         (true, [old, old], 64),

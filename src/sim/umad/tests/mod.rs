@@ -82,8 +82,8 @@ impl Program {
 }
 
 /// Registration of an SA agent.
-fn sa(methods: u128) -> Registration {
-    Registration {
+fn sa(methods: u128) -> AgentRegistration {
+    AgentRegistration {
         call: RegisterCall::Agent2,
         qpn: 1,
         class: 3,
@@ -95,8 +95,8 @@ fn sa(methods: u128) -> Registration {
     }
 }
 
-fn smi(class: u8, methods: u128) -> Registration {
-    Registration { qpn: 0, class, class_version: 1, rmpp_version: 0, ..sa(methods) }
+fn smi(class: u8, methods: u128) -> AgentRegistration {
+    AgentRegistration { qpn: 0, class, class_version: 1, rmpp_version: 0, ..sa(methods) }
 }
 
 fn sent_to(address: Address, timeout_ms: u32, retries: u32) -> UserHeader {

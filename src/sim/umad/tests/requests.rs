@@ -114,7 +114,7 @@ async fn closing_a_device_cancels_its_requests() {
 async fn invalid_sends_fail() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
-    let plain = Registration { rmpp_version: 0, ..sa(0) };
+    let plain = AgentRegistration { rmpp_version: 0, ..sa(0) };
     assert_eq!(client.umad.register(&plain), Ok(1));
     assert_eq!(client.umad.register(&smi(0x81, 0)), Ok(2));
     let mad = sa_message(GET, 5, 200, false);
@@ -154,7 +154,7 @@ fn to(id: u32) -> UserHeader {
 async fn an_outstanding_transaction_id_is_rejected() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
-    let user = Registration { flags: Registration::USER_RMPP, ..sa(0) };
+    let user = AgentRegistration { flags: AgentRegistration::USER_RMPP, ..sa(0) };
     assert_eq!(client.umad.register(&user), Ok(1));
     let mad = sa_message(REPORT, 5, 200, false);
     let active = sa_message(REPORT, 5, 200, true);
@@ -224,7 +224,7 @@ async fn directed_routes_start_at_the_own_port() {
 async fn requests_without_an_agent_get_an_error_status() {
     let fabric = fabric().await;
     let client = Program::at(&fabric, HOST0);
-    let plain = Registration { class: 0x09, class_version: 1, rmpp_version: 0, ..sa(0) };
+    let plain = AgentRegistration { class: 0x09, class_version: 1, rmpp_version: 0, ..sa(0) };
     client.umad.register(&plain).expect("free");
     let mut mad = Mad::default();
     for (method, answered) in [(0x01, true), (0x02, true), (0x03, false), (0x06, false)] {

@@ -94,8 +94,8 @@ async fn programs_may_implement_rmpp() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     for own in [
-        Registration { flags: Registration::USER_RMPP, ..sa(0) },
-        Registration { rmpp_version: 0, ..sa(0) },
+        AgentRegistration { flags: AgentRegistration::USER_RMPP, ..sa(0) },
+        AgentRegistration { rmpp_version: 0, ..sa(0) },
     ] {
         let client = Program::at(&fabric, HOST0);
         client.umad.register(&own).expect("free");
@@ -145,7 +145,7 @@ async fn the_receiver_can_end_a_transfer() {
     let server = Program::server(&fabric, HOST1);
     // The client implements RMPP, so that it receives the packets of the server's kernel.
     let client = Program::at(&fabric, HOST0);
-    client.umad.register(&Registration { rmpp_version: 0, ..sa(0) }).expect("free");
+    client.umad.register(&AgentRegistration { rmpp_version: 0, ..sa(0) }).expect("free");
     for (packet_type, status, segment, window, reply) in [
         (3, 1, 0, 0, None),
         (3, 2, 0, 0, Some(124)),
@@ -181,7 +181,7 @@ async fn invalid_segments_get_an_abort() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::at(&fabric, HOST0);
-    client.umad.register(&Registration { rmpp_version: 0, ..sa(0) }).expect("free");
+    client.umad.register(&AgentRegistration { rmpp_version: 0, ..sa(0) }).expect("free");
     client.write(sent_to(gsi(LID1), 0, 0), &sa_message(GET, 5, 200, false)).expect("sent");
     let tid = Header::read(&server.next().await.1).tid();
     for (version, status, segment, first, reply) in [

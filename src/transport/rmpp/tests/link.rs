@@ -4,12 +4,12 @@ use super::*;
 use std::collections::VecDeque;
 
 /// One direction of a link that loses, duplicates, delays and reorders packets as `draw` tells.
-struct Link<'a> {
+struct LossyLink<'a> {
     packets: VecDeque<(Instant, Mad)>,
     draw: &'a mut dyn FnMut() -> u8,
 }
 
-impl Link<'_> {
+impl LossyLink<'_> {
     fn send(&mut self, mad: Mad, now: Instant) {
         let delay = Duration::from_micros(10);
         match (self.draw)() {
@@ -31,7 +31,7 @@ fn exchange(
     let mut ours = Core::new();
     let mut theirs = Core::new();
     let mut now = start();
-    let mut link = Link { packets: VecDeque::new(), draw };
+    let mut link = LossyLink { packets: VecDeque::new(), draw };
     for (tid, &length) in (1..).zip(lengths) {
         ours.send(peer(2), &message(method, tid, length), now);
     }
@@ -43,19 +43,19 @@ fn exchange(
         for (core, lid) in [(&mut ours, 2), (&mut theirs, 1)] {
             for action in core.take_actions() {
                 match action {
-                    Action::Send(to, mut mad) => {
+                    RmppAction::Send(to, mut mad) => {
                         assert_eq!(to.lid.0, lid);
                         // Reserved in the header: the destination.
                         mad.0[18] = lid as u8;
                         link.send(mad, now);
                     }
-                    Action::Deliver(_, message) => arrived.push(message),
-                    Action::Began(_, size) => open += size.message,
-                    Action::Ended { size, end, .. } => {
+                    RmppAction::Deliver(_, message) => arrived.push(message),
+                    RmppAction::Began(_, size) => open += size.message,
+                    RmppAction::Ended { size, end, .. } => {
                         open -= size.message;
                         ended.push(end);
                     }
-                    Action::Progressed(_) => {}
+                    RmppAction::Progressed(_) => {}
                 }
             }
         }

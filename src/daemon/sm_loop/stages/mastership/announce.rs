@@ -15,7 +15,7 @@ use tracing::{debug, info};
 
 /// The change to be announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum AnnouncedChange {
     /// This SM entered STANDBY. Devices that send trap 144 when IsSM changes have told so already.
     Standby,
     /// The priority was raised, or its receiver, a master of lower priority, did not hand over.
@@ -38,7 +38,7 @@ pub async fn announce(
     keys: &MKeys,
     observation: Option<&Observation>,
     to: &Peer,
-    change: Change,
+    change: AnnouncedChange,
 ) {
     // The master may have changed the LIDs since the last sweep of a standby SM.
     let local = SmpRoute::Directed(DirectedRoute::LOCAL);
@@ -49,7 +49,7 @@ pub async fn announce(
     let is_told = own.has(CapMask::TRAPS) && own.has(CapMask::CAP_MASK_NOTICE);
     let destination = destination(context, &own, observation, to);
     let Some(to_lid) = destination.filter(|_| own.lid().is_unicast()) else { return };
-    if change == Change::Standby && is_told {
+    if change == AnnouncedChange::Standby && is_told {
         return;
     }
     let data = notice(&own, observation, change);
@@ -94,7 +94,11 @@ fn destination(
     })
 }
 
-fn notice(own: &PortInfo, observation: Option<&Observation>, change: Change) -> [u8; DATA_SIZE] {
+fn notice(
+    own: &PortInfo,
+    observation: Option<&Observation>,
+    change: AnnouncedChange,
+) -> [u8; DATA_SIZE] {
     use crate::wire::attr::NodeKind;
     use crate::wire::bits::Field;
     let fabric = observation.map(|seen| &seen.fabric);
@@ -107,7 +111,7 @@ fn notice(own: &PortInfo, observation: Option<&Observation>, change: Change) -> 
     notice.set_issuer_lid(own.lid());
     notice.set_subject_lid(own.lid());
     notice.set_capability_mask(own.capability_mask());
-    if change == Change::Priority {
+    if change == AnnouncedChange::Priority {
         notice.set_other_local_changes(true);
         notice.set_change_flags(ChangeFlag::SM_PRIORITY);
     }

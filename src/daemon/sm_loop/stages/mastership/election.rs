@@ -1,7 +1,7 @@
 //! The election of the master, after sweeps and between them.
 
 use super::role::RoleOutcome;
-use super::{Change, LOOK_INTERVAL, Mastership, announce, peers};
+use super::{AnnouncedChange, LOOK_INTERVAL, Mastership, announce, peers};
 use crate::config::options::Options;
 use crate::daemon::sm_loop::agenda::{FollowUp, TaskKind};
 use crate::daemon::sm_loop::env::LoopEnv;
@@ -72,7 +72,8 @@ impl Mastership {
         match (event, peer, env.role()) {
             (_, Some(peer), SmState::Standby) => {
                 log_master(&peer, observation);
-                announce(&env.context, keys, Some(observation), &peer, Change::Standby).await;
+                announce(&env.context, keys, Some(observation), &peer, AnnouncedChange::Standby)
+                    .await;
                 (Election::Await, outcome)
             }
             (RoleEvent::SweepMetBetter, Some(peer), SmState::Master) => {

@@ -15,7 +15,7 @@ mod peers;
 mod poller;
 mod role;
 
-pub use announce::{Change, announce};
+pub use announce::{AnnouncedChange, announce};
 pub use election::Election;
 pub(in crate::daemon::sm_loop) use election::look_soon;
 pub use leave::{confirm_master, hand_over, leave};

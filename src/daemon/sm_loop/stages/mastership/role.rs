@@ -1,6 +1,6 @@
 //! Changes of this SM's role: performs the transitions of [`crate::sm::role`].
 
-use super::{Change, Mastership, PORT_CHECK_INTERVAL, SUCCESSOR_QUERY_LIMIT};
+use super::{AnnouncedChange, Mastership, PORT_CHECK_INTERVAL, SUCCESSOR_QUERY_LIMIT};
 use super::{announce, confirm_master, hand_over, peers, query};
 use crate::config::options::Options;
 use crate::daemon::process::operator_log;
@@ -182,7 +182,7 @@ impl Mastership {
             PollVerdict::Outranked => {
                 self.polled_alive();
                 if self.announces_priority(polled.guid()) {
-                    announce(&env.context, keys, seen, &polled, Change::Priority).await;
+                    announce(&env.context, keys, seen, &polled, AnnouncedChange::Priority).await;
                 }
             }
             PollVerdict::NoMaster => {}
@@ -206,7 +206,7 @@ impl Mastership {
             && env.role() == SmState::Standby
             && let Some(master) = self.polled()
         {
-            announce(&env.context, keys, observation, &master, Change::Priority).await;
+            announce(&env.context, keys, observation, &master, AnnouncedChange::Priority).await;
         }
     }
 

@@ -46,7 +46,7 @@ mod trial;
 mod warm_standby;
 pub mod what_if;
 
-use crate::apply::{ApplyControl, ApplyReport, ApplySettings, Devices, apply};
+use crate::apply::{ApplyControl, ApplyReport, ApplySettings, PassDevices, apply};
 use crate::config::config_files::ConfigFiles;
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
@@ -412,7 +412,7 @@ impl Reconfigurer {
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         let applying = start.elapsed();
         let devices =
-            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
+            PassDevices { client: &context.client, observation, acknowledged, keys: &*m_keys };
         let settings = ApplySettings::from(&*plan.request.options);
         let report = apply(devices, verified, settings, control, &unreachable).await;
         self.plan.baselines.start_carrying();

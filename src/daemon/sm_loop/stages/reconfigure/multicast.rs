@@ -10,7 +10,7 @@ use super::multicast_state::{MulticastUpdateState, QUIET_TIME};
 use super::programmable::ProgrammedState;
 use super::state::{DeviceState, PlanState};
 use super::{Reconfigured, Reconfigurer, outcome, registry_queries, send};
-use crate::apply::{ApplyControl, ApplyReport, Devices, apply_groups};
+use crate::apply::{ApplyControl, ApplyReport, PassDevices, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -211,7 +211,7 @@ impl Reconfigurer {
             transitions.begin(acknowledged);
         }
         let devices =
-            Devices { client: &context.client, observation, acknowledged, keys: &*m_keys };
+            PassDevices { client: &context.client, observation, acknowledged, keys: &*m_keys };
         let mut report = apply_groups(devices, verified, ApplyControl::to_the_end()).await;
         if needs_check {
             let checks = Checks::of(options);

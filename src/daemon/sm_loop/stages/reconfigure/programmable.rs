@@ -9,7 +9,7 @@ use super::decision::{decide, full_if_incremental_fails};
 use super::log_once::{log_extent, log_failed_sets};
 use super::state::AcceptedPlan;
 use super::{Reconfigurer, recording, registry_queries, shared_state};
-use crate::apply::{ApplyReport, Devices, apply_idle_ports};
+use crate::apply::{ApplyReport, PassDevices, apply_idle_ports};
 use crate::config::options::{ActivitySubjects, Options};
 use crate::config::qos_policy::QosPolicy;
 use crate::contained;
@@ -238,7 +238,7 @@ impl Reconfigurer {
             format!("hosts and links that are not ACTIVE cannot be configured: {problem}")
         })?;
         self.plan.memory = memory;
-        let devices = Devices {
+        let devices = PassDevices {
             client: &context.client,
             observation,
             acknowledged: &mut self.devices.acknowledged,

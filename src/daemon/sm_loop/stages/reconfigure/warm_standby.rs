@@ -96,7 +96,7 @@ pub(super) struct Follower {
 }
 
 /// The observation of a pass, and the plan for it.
-struct Planned {
+struct PlannedPass {
     observation: Observation,
     plan: Arc<Plan>,
     baseline: Option<Arc<VerifiedBaseline>>,
@@ -125,7 +125,7 @@ impl Follower {
     /// Reads the fabric once. Plans again if it differs from `planned`, the last one.
     async fn pass(
         &self,
-        planned: &mut Option<Planned>,
+        planned: &mut Option<PlannedPass>,
         logged: &mut Option<AdoptReport>,
     ) -> Option<WarmState> {
         let start = Instant::now();
@@ -140,7 +140,7 @@ impl Follower {
         if !planned.as_ref().is_some_and(|last| is_same(&last.observation, &observation)) {
             *planned = self.plan(observation).await;
         }
-        let Planned { observation, plan, baseline } = planned.as_ref()?;
+        let PlannedPass { observation, plan, baseline } = planned.as_ref()?;
         let mut acknowledged = Acknowledged::default();
         let survey =
             inherited::survey(&self.client, observation, plan, &mut acknowledged, keys).await;
@@ -153,7 +153,7 @@ impl Follower {
     }
 
     /// Plans what this SM would configure as master. `None` without a valid plan.
-    async fn plan(&self, observation: Observation) -> Option<Planned> {
+    async fn plan(&self, observation: Observation) -> Option<PlannedPass> {
         let (_, groups) = registry_queries::groups(&self.sa_server, &observation).await;
         let aliases = registry_queries::aliases(&self.sa_server, &observation).await;
         let request = PlanRequest {
@@ -181,7 +181,7 @@ impl Follower {
         if planned.is_none() {
             debug!("standby: this SM has no valid plan for the fabric");
         }
-        planned.map(|(plan, baseline)| Planned { observation, plan, baseline })
+        planned.map(|(plan, baseline)| PlannedPass { observation, plan, baseline })
     }
 }
 

@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
 
 /// The ports of a scope and their shortcomings.
 #[derive(Clone, Default)]
-struct ScopeTally {
+struct ArbitrationTally {
     /// Ports that the scope matches.
     matched: usize,
     /// Matched ports to which no earlier scope applies.
@@ -61,7 +61,7 @@ struct Shortfall {
     warnings: Vec<(&'static str, PortSample)>,
 }
 
-impl ScopeTally {
+impl ArbitrationTally {
     fn join(&mut self, later: &Self) {
         self.matched += later.matched;
         self.owned += later.owned;
@@ -95,15 +95,15 @@ impl SetupContext<'_> {
         }
         let tables: Vec<_> = scopes.iter().map(Table::both).collect();
         let ports: Vec<PortId> = self.fabric.port_ids().collect();
-        let chunks: Vec<Vec<ScopeTally>> = ports
+        let chunks: Vec<Vec<ArbitrationTally>> = ports
             .par_chunks(PORTS_PER_CHUNK)
             .map(|ports| {
-                let mut tallies = vec![ScopeTally::default(); scopes.len()];
+                let mut tallies = vec![ArbitrationTally::default(); scopes.len()];
                 ports.iter().for_each(|&port| self.check_port(port, &tables, &mut tallies));
                 tallies
             })
             .collect();
-        let mut tallies = vec![ScopeTally::default(); scopes.len()];
+        let mut tallies = vec![ArbitrationTally::default(); scopes.len()];
         for chunk in &chunks {
             tallies.iter_mut().zip(chunk).for_each(|(own, later)| own.join(later));
         }
@@ -113,7 +113,12 @@ impl SetupContext<'_> {
     }
 
     /// Checks a port.
-    fn check_port(&self, port: PortId, tables: &[[Table<'_>; 2]], tallies: &mut [ScopeTally]) {
+    fn check_port(
+        &self,
+        port: PortId,
+        tables: &[[Table<'_>; 2]],
+        tallies: &mut [ArbitrationTally],
+    ) {
         if self.fabric.port(port).info().is_none() {
             return;
         }
@@ -147,7 +152,7 @@ impl SetupContext<'_> {
         &self,
         scope: &VlArbScope,
         tables: &[Table<'_>; 2],
-        tally: &ScopeTally,
+        tally: &ArbitrationTally,
     ) -> Vec<Diagnostic> {
         if tally.owned == 0 {
             return vec![self.unused_scope("vlarb-scope", scope.at, tally.matched > 0)];

@@ -3,25 +3,25 @@
 use super::super::paths::Neighbours;
 use super::geometry::LocalDistances;
 use super::polynomial::characteristic;
-use super::shapes::{KnownShapes, Shape};
+use super::shapes::{KnownShapes, MeshShape};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// The switches by characteristic polynomial.
-pub(super) struct Classes {
+pub(super) struct PolynomialClasses {
     known: KnownShapes,
     /// By switch; `None` for those with too many neighbours.
     polynomials: Vec<Option<Vec<i32>>>,
     /// In the order of their first switches.
-    classes: Vec<Class>,
+    classes: Vec<PolynomialClass>,
 }
 
-struct Class {
+struct PolynomialClass {
     first: u32,
     count: usize,
 }
 
-impl Classes {
+impl PolynomialClasses {
     pub(super) fn new(neighbours: &Neighbours, distances: &[Option<LocalDistances>]) -> Self {
         let polynomials = distances.par_iter().map(|own| own.as_ref().map(characteristic));
         let mut own = Self {
@@ -42,7 +42,7 @@ impl Classes {
                 continue;
             }
             let number = *numbers.entry(polynomial).or_insert_with(|| {
-                self.classes.push(Class { first: switch, count: 0 });
+                self.classes.push(PolynomialClass { first: switch, count: 0 });
                 self.classes.len() - 1
             });
             self.classes[number].count += 1;
@@ -62,7 +62,7 @@ impl Classes {
     }
 
     /// The known shape of a switch's surroundings.
-    pub(super) fn shape(&self, switch: u32) -> Option<&Shape> {
+    pub(super) fn shape(&self, switch: u32) -> Option<&MeshShape> {
         self.known.find(self.polynomials[switch as usize].as_ref()?)
     }
 }

@@ -8,7 +8,7 @@ use super::axes::Axes;
 pub(super) const UNPLACED: i32 = i32::MAX;
 
 /// The coordinates of all switches. Those of the seed are 0.
-pub(super) struct Coordinates {
+pub(super) struct MeshCoordinates {
     dimensions: usize,
     /// By switch and dimension.
     all: Vec<i32>,
@@ -16,7 +16,7 @@ pub(super) struct Coordinates {
     sizes: Vec<i32>,
 }
 
-impl Coordinates {
+impl MeshCoordinates {
     /// Follows the links with directions until no coordinate comes nearer to 0.
     pub(super) fn assign(
         neighbours: &Neighbours,

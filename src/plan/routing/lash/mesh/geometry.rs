@@ -32,7 +32,7 @@ impl LocalDistances {
         let switches = (0..neighbours.len() as u32).into_par_iter();
         switches
             .map_init(
-                || Search::new(neighbours.len()),
+                || GeometrySearch::new(neighbours.len()),
                 |search, switch| {
                     let few = neighbours.of(switch).len() <= MAX_NEIGHBOURS;
                     few.then(|| Self::of(neighbours, switch, search))
@@ -41,7 +41,7 @@ impl LocalDistances {
             .collect()
     }
 
-    fn of(neighbours: &Neighbours, switch: u32, search: &mut Search) -> Self {
+    fn of(neighbours: &Neighbours, switch: u32, search: &mut GeometrySearch) -> Self {
         let own = neighbours.of(switch);
         let mut cells = Vec::with_capacity(own.len() * own.len());
         for from in own {
@@ -75,14 +75,14 @@ impl LocalDistances {
 }
 
 /// A breadth-first search around a switch.
-struct Search {
+struct GeometrySearch {
     /// By switch.
     distances: Vec<i32>,
     /// The switches that have a distance.
     met: Vec<u32>,
 }
 
-impl Search {
+impl GeometrySearch {
     fn new(switches: usize) -> Self {
         Self { distances: vec![UNREACHABLE; switches], met: Vec::new() }
     }

@@ -28,8 +28,8 @@ mod tests;
 use super::paths::Neighbours;
 use crate::notes::{Note, counted};
 use axes::Axes;
-use classes::Classes;
-use coordinates::Coordinates;
+use classes::PolynomialClasses;
+use coordinates::MeshCoordinates;
 use geometry::LocalDistances;
 
 /// The result of the analysis.
@@ -42,7 +42,7 @@ pub(super) struct Analysis {
 /// Analyses the mesh.
 pub(super) fn analyse(neighbours: Neighbours) -> Analysis {
     let distances = LocalDistances::of_all(&neighbours);
-    let classes = Classes::new(&neighbours, &distances);
+    let classes = PolynomialClasses::new(&neighbours, &distances);
     let Some(seed) = classes.seed() else {
         let text = "mesh analysis: no switch looks like a part of a mesh";
         return Analysis { neighbours, notes: vec![Note::info(text)] };
@@ -53,7 +53,7 @@ pub(super) fn analyse(neighbours: Neighbours) -> Analysis {
         return Analysis { neighbours, notes: vec![Note::info(text)] };
     };
     let axes = Axes::assign(&neighbours, &distances, seed, shape.dimensions());
-    let coordinates = Coordinates::assign(&neighbours, &axes, seed, shape.dimensions());
+    let coordinates = MeshCoordinates::assign(&neighbours, &axes, seed, shape.dimensions());
     let neighbours = order::reorder(&neighbours, &axes, &coordinates);
     let sizes: Vec<_> = coordinates.sizes().iter().map(i32::to_string).collect();
     let notes = vec![

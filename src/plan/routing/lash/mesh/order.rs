@@ -2,13 +2,13 @@
 
 use super::super::paths::Neighbours;
 use super::axes::{Axes, Axis};
-use super::coordinates::Coordinates;
+use super::coordinates::MeshCoordinates;
 
 /// The neighbours with switches and links in the order of the mesh.
 pub(super) fn reorder(
     neighbours: &Neighbours,
     axes: &Axes<'_>,
-    coordinates: &Coordinates,
+    coordinates: &MeshCoordinates,
 ) -> Neighbours {
     let dimensions = coordinates.longest_first();
     let is_before = |one: u32, other: u32| {

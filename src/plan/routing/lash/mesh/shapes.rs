@@ -16,12 +16,12 @@ const LENGTHS: [u8; 4] = [MAX_LENGTH, 5, 3, 2];
 
 /// The lengths of the dimensions of a torus.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Shape {
+pub(super) struct MeshShape {
     /// The longest first, [`MAX_LENGTH`] at most.
     lengths: Vec<u8>,
 }
 
-impl Shape {
+impl MeshShape {
     /// Number of dimensions.
     pub(super) fn dimensions(&self) -> usize {
         self.lengths.len()
@@ -59,7 +59,7 @@ impl Shape {
 }
 
 /// Writes `6+ x 3 x 2`.
-impl fmt::Display for Shape {
+impl fmt::Display for MeshShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, &length) in self.lengths.iter().enumerate() {
             let separator = if index == 0 { "" } else { " x " };
@@ -72,20 +72,20 @@ impl fmt::Display for Shape {
 
 /// The known shapes.
 pub(super) struct KnownShapes {
-    by_polynomial: HashMap<Vec<i32>, Shape>,
+    by_polynomial: HashMap<Vec<i32>, MeshShape>,
 }
 
 impl KnownShapes {
     pub(super) fn new() -> Self {
         let mut own = Self { by_polynomial: HashMap::new() };
-        own.add_longer(&Shape { lengths: Vec::new() });
-        let long = Shape { lengths: vec![MAX_LENGTH; 2] };
+        own.add_longer(&MeshShape { lengths: Vec::new() });
+        let long = MeshShape { lengths: vec![MAX_LENGTH; 2] };
         own.by_polynomial.insert(characteristic(&without_corner()), long);
         own
     }
 
     /// Adds the shapes that have these dimensions and further ones, which are not longer.
-    fn add_longer(&mut self, start: &Shape) {
+    fn add_longer(&mut self, start: &MeshShape) {
         let last = start.lengths.last().copied().unwrap_or(MAX_LENGTH);
         for length in LENGTHS.into_iter().filter(|&length| length <= last) {
             let mut shape = start.clone();
@@ -100,7 +100,7 @@ impl KnownShapes {
         }
     }
 
-    pub(super) fn find(&self, polynomial: &[i32]) -> Option<&Shape> {
+    pub(super) fn find(&self, polynomial: &[i32]) -> Option<&MeshShape> {
         self.by_polynomial.get(polynomial)
     }
 

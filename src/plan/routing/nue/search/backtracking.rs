@@ -1,7 +1,7 @@
 //! The search after its first pass, where blocked edges left switches without a path: another path
 //! to one of their neighbours may lead on to them.
 
-use super::{Layer, Search, UNKNOWN};
+use super::{NueLayer, NueSearch, UNKNOWN};
 use crate::plan::routing::nue::channels::Channels;
 use crate::plan::routing::nue::colors::Colors;
 use crate::plan::routing::weighted_paths::search::NONE;
@@ -49,10 +49,10 @@ impl Alternatives {
     }
 }
 
-impl Search<'_> {
+impl NueSearch<'_> {
     /// Finds paths to the switches to which the first pass found none. Returns false if there are
     /// switches without a path.
-    pub(super) fn backtrack_to_all(&mut self, layer: &mut Layer<'_>) -> bool {
+    pub(super) fn backtrack_to_all(&mut self, layer: &mut NueLayer<'_>) -> bool {
         self.begin_alternatives();
         while self.found < self.graph.network.len() {
             let mut next = self.backtrack(layer);
@@ -81,7 +81,7 @@ impl Search<'_> {
     ///
     /// Such edges are still in use, and dry, because only those of links that were taken in this
     /// search may be taken back.
-    fn add_first_alternatives(&mut self, layer: &Layer<'_>, switch: u32) {
+    fn add_first_alternatives(&mut self, layer: &NueLayer<'_>, switch: u32) {
         let graph = self.graph;
         let network = self.graph.network;
         if std::mem::replace(&mut self.alternatives.has_first[switch as usize], true) {
@@ -112,13 +112,13 @@ impl Search<'_> {
     }
 
     /// Adds a link to the alternatives of the switch at its end.
-    fn add_alternative(&mut self, layer: &Layer<'_>, link: u32) {
+    fn add_alternative(&mut self, layer: &NueLayer<'_>, link: u32) {
         self.add_first_alternatives(layer, self.graph.link_end(link));
         self.alternatives.add(self.graph, link);
     }
 
     /// Follows the edges of a channel after a backtracking step, as [`Search::follow`] does before.
-    fn follow_again(&mut self, layer: &mut Layer<'_>, channel: u32) {
+    fn follow_again(&mut self, layer: &mut NueLayer<'_>, channel: u32) {
         let graph = self.graph;
         let distance = self.channel_distances[channel as usize];
         let mut unused = std::mem::take(&mut self.unused);
@@ -142,7 +142,7 @@ impl Search<'_> {
     }
 
     /// Takes the link to which an edge leads if that shortens the path to the switch at its end.
-    fn relax(&mut self, layer: &mut Layer<'_>, channel: u32, edge: u32, link: u32) {
+    fn relax(&mut self, layer: &mut NueLayer<'_>, channel: u32, edge: u32, link: u32) {
         let next = self.graph.end(edge);
         let to = self.graph.link_end(link);
         let distance = self.channel_distances[channel as usize] + layer.lengths[link as usize];
@@ -179,7 +179,7 @@ impl Search<'_> {
     }
 
     /// Forgets the path to a switch, for which a shorter one was found.
-    fn drop_path(&mut self, layer: &mut Layer<'_>, switch: u32) {
+    fn drop_path(&mut self, layer: &mut NueLayer<'_>, switch: u32) {
         let Some(old) = self.used_channel(switch) else { return };
         self.heap.remove(switch);
         let before = self.start(old);
@@ -199,7 +199,7 @@ impl Search<'_> {
     }
 
     /// Tries to lead the paths over a switch through another channel, which is nearer.
-    fn take_shortcut(&mut self, layer: &mut Layer<'_>, switch: u32, channel: u32) -> bool {
+    fn take_shortcut(&mut self, layer: &mut NueLayer<'_>, switch: u32, channel: u32) -> bool {
         let graph = self.graph;
         let Some(old) = self.used_channel(switch) else { return false };
         let before = self.used_channel(self.start(old));
@@ -228,7 +228,7 @@ impl Search<'_> {
 
     /// Finds a path to a switch without one, by another path to one of its neighbours. Returns the
     /// last channel of the path.
-    fn backtrack(&mut self, layer: &mut Layer<'_>) -> Option<u32> {
+    fn backtrack(&mut self, layer: &mut NueLayer<'_>) -> Option<u32> {
         (0..self.graph.network.len() as u32).find_map(|switch| {
             if self.distances[switch as usize] != UNKNOWN {
                 return None;
@@ -261,7 +261,7 @@ impl Search<'_> {
 
     /// Pairs of channels that may lead to a switch: one to a neighbour that does not change what
     /// follows there, and one from it.
-    fn candidates(&mut self, layer: &Layer<'_>, switch: u32) -> Vec<(u32, u32)> {
+    fn candidates(&mut self, layer: &NueLayer<'_>, switch: u32) -> Vec<(u32, u32)> {
         let graph = self.graph;
         let network = self.graph.network;
         let mut candidates = Vec::new();
@@ -285,7 +285,7 @@ impl Search<'_> {
     }
 
     /// Takes the edges from the path before a channel to it, and from it to the next one, into use.
-    fn connect(&self, layer: &mut Layer<'_>, channel: u32, next: u32) -> bool {
+    fn connect(&self, layer: &mut NueLayer<'_>, channel: u32, next: u32) -> bool {
         let graph = self.graph;
         let edge = graph.edge(channel, next).filter(|&edge| is_free(layer.colors, edge));
         let start = self.start(channel);

@@ -4,10 +4,10 @@
 //! OpenSM: the channels before the cycle remain on the path of the search, those on the cycle are
 //! forgotten, and a channel remembers from where the search came last even if that path is broken.
 
-use super::dependencies::{Dependencies, Dependency, NONE};
+use super::dependencies::{ChannelDependency, Dependencies, NONE};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum CycleMark {
     Unknown,
     /// On the path of the search.
     OnPath,
@@ -16,9 +16,9 @@ enum Mark {
 }
 
 /// A search in the dependencies of a VL.
-pub(super) struct CycleSearch<'a> {
+pub(super) struct LaneCycleSearch<'a> {
     dependencies: &'a mut Dependencies,
-    marks: Vec<Mark>,
+    marks: Vec<CycleMark>,
     /// By channel: from where the search came.
     previous: Vec<u32>,
     /// By channel: the number of dependencies that are known to lead to no cycle.
@@ -30,7 +30,7 @@ pub(super) struct CycleSearch<'a> {
     next: usize,
 }
 
-impl<'a> CycleSearch<'a> {
+impl<'a> LaneCycleSearch<'a> {
     pub(super) fn new(dependencies: &'a mut Dependencies) -> Self {
         let channels = dependencies.from.len();
         let order = dependencies.order();
@@ -40,7 +40,7 @@ impl<'a> CycleSearch<'a> {
         }
         Self {
             dependencies,
-            marks: vec![Mark::Unknown; channels],
+            marks: vec![CycleMark::Unknown; channels],
             previous: vec![NONE; channels],
             passed: vec![0; channels],
             order,
@@ -58,9 +58,9 @@ impl<'a> CycleSearch<'a> {
     pub(super) fn find(&mut self, start: u32) -> Option<u32> {
         let mut at = start;
         loop {
-            self.marks[at as usize] = Mark::OnPath;
+            self.marks[at as usize] = CycleMark::OnPath;
             match self.successor(at) {
-                Some(next) if self.marks[next as usize] == Mark::OnPath => return Some(next),
+                Some(next) if self.marks[next as usize] == CycleMark::OnPath => return Some(next),
                 Some(next) => {
                     self.previous[next as usize] = at;
                     at = next;
@@ -81,7 +81,7 @@ impl<'a> CycleSearch<'a> {
         let passed = &mut self.passed[channel as usize];
         let from = &self.dependencies.from[channel as usize];
         while let Some(dependency) = from.get(*passed as usize) {
-            if !dependency.is_broken && self.marks[dependency.to as usize] != Mark::Done {
+            if !dependency.is_broken && self.marks[dependency.to as usize] != CycleMark::Done {
                 return Some(dependency.to);
             }
             *passed += 1;
@@ -90,7 +90,7 @@ impl<'a> CycleSearch<'a> {
     }
 
     fn finish(&mut self, channel: u32) {
-        self.marks[channel as usize] = Mark::Done;
+        self.marks[channel as usize] = CycleMark::Done;
         for dependency in &mut self.dependencies.from[channel as usize] {
             dependency.bundles = Vec::new();
         }
@@ -99,7 +99,7 @@ impl<'a> CycleSearch<'a> {
     fn next_unknown(&mut self) -> Option<u32> {
         let place = self.order[self.next..]
             .iter()
-            .position(|channel| self.marks[*channel as usize] == Mark::Unknown)?;
+            .position(|channel| self.marks[*channel as usize] == CycleMark::Unknown)?;
         self.next += place;
         Some(self.order[self.next])
     }
@@ -115,7 +115,7 @@ impl<'a> CycleSearch<'a> {
             }
             let from = &self.dependencies.from[at as usize];
             let Some(place) = from.iter().position(|dependency| {
-                !dependency.is_broken && self.marks[dependency.to as usize] == Mark::OnPath
+                !dependency.is_broken && self.marks[dependency.to as usize] == CycleMark::OnPath
             }) else {
                 break;
             };
@@ -136,7 +136,7 @@ impl<'a> CycleSearch<'a> {
     }
 
     fn forget(&mut self, channel: u32) {
-        self.marks[channel as usize] = Mark::Unknown;
+        self.marks[channel as usize] = CycleMark::Unknown;
         self.passed[channel as usize] = 0;
         self.next = self.next.min(self.places[channel as usize] as usize);
     }
@@ -145,8 +145,9 @@ impl<'a> CycleSearch<'a> {
     pub(super) fn remove(&mut self, path: &[u32], paths: u32) {
         for pair in path.windows(2) {
             let mut from = self.dependencies.from[pair[0] as usize].iter_mut();
-            let is_same =
-                |dependency: &&mut Dependency| dependency.to == pair[1] && !dependency.is_broken;
+            let is_same = |dependency: &&mut ChannelDependency| {
+                dependency.to == pair[1] && !dependency.is_broken
+            };
             if let Some(dependency) = from.find(is_same) {
                 dependency.removed = dependency.removed.wrapping_add(paths);
             }

@@ -8,7 +8,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A channel depends on another one.
 #[derive(Default)]
-pub(super) struct Dependency {
+pub(super) struct ChannelDependency {
     pub to: u32,
     /// Bundles whose paths had the dependency when they were added.
     pub bundles: Vec<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Dependency {
     pub is_broken: bool,
 }
 
-impl Dependency {
+impl ChannelDependency {
     fn add(&mut self, bundle: u32, paths: u32) {
         self.bundles.push(bundle);
         self.added += paths;
@@ -37,7 +37,7 @@ pub(super) struct Dependencies {
     /// By channel: its key in the tree.
     ranks: Arc<[u64]>,
     /// By channel: its dependencies on others, in the order in which they were added.
-    pub from: Vec<Vec<Dependency>>,
+    pub from: Vec<Vec<ChannelDependency>>,
     tree: ChannelTree,
     /// By channel: those on which it cannot depend without a cycle, as far as they were tried.
     closing: Vec<Vec<u32>>,
@@ -95,7 +95,7 @@ impl Dependencies {
     fn place(&mut self, from: u32, to: u32) -> usize {
         let known = &mut self.from[from as usize];
         known.iter().position(|other| other.to == to).unwrap_or_else(|| {
-            known.push(Dependency { to, ..Dependency::default() });
+            known.push(ChannelDependency { to, ..ChannelDependency::default() });
             known.len() - 1
         })
     }
@@ -149,7 +149,8 @@ impl Dependencies {
                 }
                 return false;
             }
-            self.from[link as usize].push(Dependency { to: next, ..Dependency::default() });
+            self.from[link as usize]
+                .push(ChannelDependency { to: next, ..ChannelDependency::default() });
             added.push(link);
         }
         true
@@ -177,7 +178,7 @@ impl Dependencies {
     }
 }
 
-fn leads_to(other: &Dependency, next: u32) -> bool {
+fn leads_to(other: &ChannelDependency, next: u32) -> bool {
     other.to == next && !other.is_broken
 }
 

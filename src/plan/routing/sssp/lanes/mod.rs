@@ -19,14 +19,14 @@ mod dependencies;
 mod others;
 mod paths;
 
-use super::order::Destination;
+use super::order::SsspDestination;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::routing::Lft;
 use crate::plan::routing::weighted_paths::network::Network;
 use crate::plan::routing::weighted_paths::search::NONE;
 use crate::wire::attr::{CapMask, NodeKind};
-use cycles::CycleSearch;
+use cycles::LaneCycleSearch;
 use dependencies::Dependencies;
 use paths::PathsTo;
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl PathLanes {
     pub(super) fn assign(
         fabric: &Fabric,
         network: &Network,
-        destinations: &[Destination],
+        destinations: &[SsspDestination],
         lfts: &[Arc<Lft>],
         supply: VlSupply,
     ) -> Result<Self, TooFewLanes> {
@@ -181,7 +181,7 @@ struct Bundles<'a> {
     columns: Vec<(Lid, u32)>,
     /// By switch number: true if a host there does not map SLs.
     has_other_hosts: Vec<bool>,
-    targets: Vec<Target>,
+    targets: Vec<LaneTarget>,
     /// Base LIDs by switch number.
     switch_lids: Vec<Lid>,
     /// The number of paths between all ports that map SLs.
@@ -189,7 +189,7 @@ struct Bundles<'a> {
 }
 
 /// A port as a destination.
-struct Target {
+struct LaneTarget {
     /// The columns of its LIDs, in routing order.
     columns: Range<u32>,
     /// True if it maps SLs, so that paths to it are divided among the VLs.
@@ -206,7 +206,7 @@ impl<'a> Bundles<'a> {
     fn new(
         fabric: &Fabric,
         network: &'a Network,
-        destinations: &[Destination],
+        destinations: &[SsspDestination],
         lfts: &'a [Arc<Lft>],
     ) -> Self {
         let lfts = network.switches.iter().map(|switch| &*lfts[switch.index()]).collect();
@@ -231,7 +231,7 @@ impl<'a> Bundles<'a> {
             own.columns.extend(to.lids().map(|lid| (lid, to.switch)));
             let columns = first..own.columns.len() as u32;
             let is_switch = to.kind == NodeKind::Switch;
-            own.targets.push(Target { columns, is_counted, is_switch });
+            own.targets.push(LaneTarget { columns, is_counted, is_switch });
             if is_counted {
                 all += u64::from(to.lids);
                 within += u64::from(to.lids).pow(2);
@@ -248,7 +248,7 @@ impl<'a> Bundles<'a> {
         own
     }
 
-    fn count_source(&mut self, host: &Destination) {
+    fn count_source(&mut self, host: &SsspDestination) {
         let row = &mut self.rows[host.switch as usize];
         if *row == NONE {
             *row = self.sources.len() as u32;
@@ -261,7 +261,7 @@ impl<'a> Bundles<'a> {
     fn lanes(
         &self,
         fabric: &Fabric,
-        destinations: &[Destination],
+        destinations: &[SsspDestination],
         supply: VlSupply,
     ) -> Result<PathLanes, TooFewLanes> {
         let mut lanes = self.empty_lanes(fabric, destinations);
@@ -274,7 +274,7 @@ impl<'a> Bundles<'a> {
     }
 
     /// All paths on VL 0.
-    fn empty_lanes(&self, fabric: &Fabric, destinations: &[Destination]) -> PathLanes {
+    fn empty_lanes(&self, fabric: &Fabric, destinations: &[SsspDestination]) -> PathLanes {
         let ports = fabric.ports().len();
         let mut lanes = PathLanes {
             rows: vec![NONE; ports],
@@ -372,7 +372,7 @@ impl<'a> Bundles<'a> {
         for lane in 0..vls {
             let is_last = lane + 1 == vls;
             let mut next = Dependencies::new(Arc::clone(&ranks));
-            let mut search = CycleSearch::new(&mut current);
+            let mut search = LaneCycleSearch::new(&mut current);
             let mut start = search.first();
             while let Some(cycle) = start.and_then(|start| search.find(start)) {
                 if is_last {

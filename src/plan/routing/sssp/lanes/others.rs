@@ -3,7 +3,7 @@
 
 use super::dependencies::Dependencies;
 use super::paths::PathStates;
-use super::{Bundles, PathLanes, Target, TooFewLanes, VlSupply};
+use super::{Bundles, LaneTarget, PathLanes, TooFewLanes, VlSupply};
 use crate::ids::Sl;
 
 /// A path that closes a cycle in every VL, as row and column.
@@ -103,7 +103,7 @@ impl Bundles<'_> {
         &self,
         lanes: &mut PathLanes,
         dependencies: &mut [Dependencies],
-        wanted: impl Fn(&Target, u32) -> bool,
+        wanted: impl Fn(&LaneTarget, u32) -> bool,
     ) -> Vec<UnfitPath> {
         let width = self.columns.len() as u32;
         let switches = self.network.len();

@@ -4,10 +4,10 @@
 //! The paths to one destination form a tree. With a switch, all switches move whose paths lead through it;
 //! their paths up to it stay. A move must not overload a channel, nor make a path too long.
 
-use super::broken::{Detour, Detours};
+use super::broken::{Detour, ReplacedHops};
 use super::complete::CompleteTorus;
 use super::graph::ChannelGraph;
-use super::load::{Channel, ChannelLoads, ChannelUsers, Undamaged};
+use super::load::{ChannelLoads, ChannelUsers, LoadChannel, Undamaged};
 use super::router::Router;
 use super::subtrees::{Subtree, Subtrees};
 use crate::plan::routing::torus::grid::Grid;
@@ -23,7 +23,7 @@ const MAX_RELIEVED_CHANNELS: usize = 16;
 pub(super) struct Balance<'a, 'r> {
     pub router: &'a mut Router<'r>,
     pub graph: &'a mut ChannelGraph,
-    pub detours: &'a mut Detours,
+    pub detours: &'a mut ReplacedHops,
 }
 
 /// Loads that follow the moves.
@@ -41,14 +41,14 @@ struct Loads {
 /// A switch whose paths are to take another way: its present path, and what leads through it.
 struct Mover {
     at: u32,
-    before: Vec<Channel>,
+    before: Vec<LoadChannel>,
     subtree: Subtree,
 }
 
 /// Another way for a switch.
 struct OtherWay {
     way: u8,
-    path: Vec<Channel>,
+    path: Vec<LoadChannel>,
     /// The highest load along it, once it is taken.
     most: u32,
 }
@@ -85,7 +85,7 @@ impl Balance<'_, '_> {
         &mut self,
         loads: &mut Loads,
         subtrees: &mut Subtrees,
-        channel: Channel,
+        channel: LoadChannel,
         destinations: &[u32],
     ) -> bool {
         for &to in destinations {
@@ -104,7 +104,7 @@ impl Balance<'_, '_> {
         &mut self,
         loads: &mut Loads,
         subtrees: &mut Subtrees,
-        channel: Channel,
+        channel: LoadChannel,
         to: u32,
     ) {
         let present = self.router.present();
@@ -133,7 +133,13 @@ impl Balance<'_, '_> {
 
     /// The ways of a switch without a channel and without overload, the least loaded first. The destination
     /// must be loaded.
-    fn other_ways(&self, loads: &Loads, channel: Channel, mover: &Mover, to: u32) -> Vec<OtherWay> {
+    fn other_ways(
+        &self,
+        loads: &Loads,
+        channel: LoadChannel,
+        mover: &Mover,
+        to: u32,
+    ) -> Vec<OtherWay> {
         let ways = 0..6u8;
         let mut options: Vec<OtherWay> =
             ways.filter_map(|way| self.other_way(loads, channel, mover, way, to)).collect();
@@ -144,7 +150,7 @@ impl Balance<'_, '_> {
     fn other_way(
         &self,
         loads: &Loads,
-        channel: Channel,
+        channel: LoadChannel,
         mover: &Mover,
         way: u8,
         to: u32,
@@ -152,7 +158,7 @@ impl Balance<'_, '_> {
         let depth = usize::from(mover.subtree.deepest) - mover.before.len();
         let max_hops = loads.max_hops.max(mover.before.len() + depth);
         let mut option = OtherWay { way, path: Vec::with_capacity(max_hops), most: 0 };
-        let mut next = Channel { at: mover.at, way };
+        let mut next = LoadChannel { at: mover.at, way };
         // Paths to one destination that have met do not part again.
         let mut is_new = true;
         loop {
@@ -172,7 +178,7 @@ impl Balance<'_, '_> {
             if at == to {
                 break;
             }
-            next = Channel { at, way: self.router.next(at, to)? };
+            next = LoadChannel { at, way: self.router.next(at, to)? };
         }
         (option.path.len() + depth <= max_hops).then_some(option)
     }
@@ -198,7 +204,12 @@ impl Balance<'_, '_> {
 }
 
 /// The detours to a destination over a channel. The destination must be loaded.
-fn users_of(router: &mut Router<'_>, channel: Channel, group: &[Detour], to: u32) -> Vec<Detour> {
+fn users_of(
+    router: &mut Router<'_>,
+    channel: LoadChannel,
+    group: &[Detour],
+    to: u32,
+) -> Vec<Detour> {
     if router.next(channel.at, to) != Some(channel.way) {
         return Vec::new();
     }
@@ -206,11 +217,11 @@ fn users_of(router: &mut Router<'_>, channel: Channel, group: &[Detour], to: u32
 }
 
 impl Loads {
-    fn is_over(&self, channel: Channel) -> bool {
+    fn is_over(&self, channel: LoadChannel) -> bool {
         self.all.of(channel.at, channel.way) > self.limit
     }
 
-    fn move_paths(&mut self, before: &[Channel], after: &[Channel], paths: u32) {
+    fn move_paths(&mut self, before: &[LoadChannel], after: &[LoadChannel], paths: u32) {
         for loads in [&mut self.all, &mut self.detours] {
             before.iter().for_each(|channel| *loads.of_mut(channel.at, channel.way) -= paths);
             after.iter().for_each(|channel| *loads.of_mut(channel.at, channel.way) += paths);

@@ -25,7 +25,7 @@ pub(super) struct Detour {
 
 /// Replaced next hops by destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Detours {
+pub(super) struct ReplacedHops {
     /// By position of the destination: start of its entries in `list`, with one more entry at the end.
     first: Vec<u32>,
     list: Vec<Detour>,
@@ -35,7 +35,7 @@ pub(super) struct Detours {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TooManyBroken;
 
-impl Detours {
+impl ReplacedHops {
     /// All pairs whose healthy path meets damage, still without a route. The switches of a destination
     /// are in the order of a walk up its tree of healthy paths.
     pub(super) fn find(
@@ -45,7 +45,7 @@ impl Detours {
         present: &Links,
         limit: usize,
     ) -> Result<Self, TooManyBroken> {
-        let damage = Damage::new(grid, complete, present);
+        let damage = BrokenChannels::new(grid, complete, present);
         let mut found = Self { first: vec![0], list: Vec::new() };
         let mut seen = vec![NONE; grid.lattice.len()];
         let mut queue = Vec::new();
@@ -111,12 +111,12 @@ impl Detours {
 }
 
 /// Missing switches, and channels without a cable between present ones.
-struct Damage {
+struct BrokenChannels {
     switches: Vec<u32>,
     channels: Vec<(u32, u8)>,
 }
 
-impl Damage {
+impl BrokenChannels {
     fn new(grid: &Grid, complete: &Links, present: &Links) -> Self {
         let switches = grid.missing().map(|at| at.0).collect();
         let placed = grid.placed().map(|(at, _)| at.0);

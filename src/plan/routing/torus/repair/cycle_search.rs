@@ -2,13 +2,13 @@
 //! ends first is moved in the order; if the sides meet, the dependency would close a cycle.
 
 use super::links::Links;
-use super::nodes::{Branches, NODES, Node, end, forerunners, own_bit};
+use super::nodes::{Branches, GraphNode, NODES, end, forerunners, own_bit};
 use super::order::NodeOrder;
 
 /// A graph, and the order that the search changes.
 pub(super) struct Searched<'a> {
     pub links: &'a Links,
-    pub nodes: &'a [Node],
+    pub nodes: &'a [GraphNode],
     pub order: &'a mut NodeOrder,
 }
 
@@ -127,7 +127,7 @@ impl CycleSearch {
 
     /// The path from the first node of the last search to its last one, by a dependency where its sides meet.
     /// The graph is acyclic, so that each step leads closer to the end of its side.
-    fn path_by(&self, links: &Links, nodes: &[Node], ahead: u32, behind: u32) -> Box<[u32]> {
+    fn path_by(&self, links: &Links, nodes: &[GraphNode], ahead: u32, behind: u32) -> Box<[u32]> {
         let mut path = vec![ahead];
         let mut here = ahead;
         while let Some(before) = forerunners(links, here, nodes[here as usize].predecessors)

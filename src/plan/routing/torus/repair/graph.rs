@@ -12,7 +12,7 @@
 use super::cycle_search::{CycleSearch, Searched};
 use super::cycles::Cycles;
 use super::links::Links;
-use super::nodes::{Dependency, NODES, Node, VLS, bits, end, forerunners, node, own_bit};
+use super::nodes::{Dependency, GraphNode, NODES, VLS, bits, end, forerunners, node, own_bit};
 use super::order::NodeOrder;
 use crate::plan::routing::torus::lattice::Lattice;
 use rustc_hash::FxHashSet;
@@ -45,7 +45,7 @@ pub(super) enum DependencyState {
 pub(super) struct ChannelGraph {
     /// The neighbours in the complete torus, which all graphs of a torus share.
     links: Arc<Links>,
-    nodes: Vec<Node>,
+    nodes: Vec<GraphNode>,
     order: NodeOrder,
     search: CycleSearch,
     /// Pairs of dependencies of which the graph can have one only, the smaller one first.
@@ -82,7 +82,7 @@ impl ChannelGraph {
     fn unordered(links: &Links, count: usize) -> Self {
         Self {
             links: Arc::new(links.clone()),
-            nodes: vec![Node::default(); count],
+            nodes: vec![GraphNode::default(); count],
             order: NodeOrder::equal(count),
             search: CycleSearch::new(count / NODES as usize),
             conflicts: FxHashSet::default(),
@@ -286,7 +286,7 @@ impl ChannelGraph {
     }
 }
 
-fn is_present(nodes: &[Node], one: u32, next: u32) -> bool {
+fn is_present(nodes: &[GraphNode], one: u32, next: u32) -> bool {
     nodes[one as usize].successors & own_bit(next) != 0
 }
 

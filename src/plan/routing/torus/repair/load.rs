@@ -4,7 +4,7 @@
 //! subtracted, detours are added: the paths to one destination form a tree, down which numbers of paths
 //! are summed up.
 
-use super::broken::{Detour, Detours, INTACT, UNROUTED};
+use super::broken::{Detour, INTACT, ReplacedHops, UNROUTED};
 use super::healthy::HealthyRoutes;
 use super::links::Links;
 use crate::plan::routing::torus::grid::Grid;
@@ -45,17 +45,17 @@ impl ChannelLoads {
     }
 
     /// The channel with the most paths, the first of equals.
-    pub(super) fn most_loaded(&self) -> Channel {
+    pub(super) fn most_loaded(&self) -> LoadChannel {
         let most = self.most();
         let index = self.0.iter().position(|&paths| paths == most).unwrap_or(0);
-        Channel { at: (index / WAYS) as u32, way: (index % WAYS) as u8 }
+        LoadChannel { at: (index / WAYS) as u32, way: (index % WAYS) as u8 }
     }
 
     /// Paths of all pairs that use detours.
     pub(super) fn of_detours(
         healthy: &HealthyRoutes,
         present: &Links,
-        detours: &Detours,
+        detours: &ReplacedHops,
         positions: usize,
     ) -> Self {
         let mut loads = Self::none(positions);
@@ -67,7 +67,7 @@ impl ChannelLoads {
 
     /// Paths of all pairs in the torus without damage that are broken, or that start or end at a missing
     /// switch.
-    fn of_lost(grid: &Grid, undamaged: Undamaged<'_>, broken: &Detours) -> Self {
+    fn of_lost(grid: &Grid, undamaged: Undamaged<'_>, broken: &ReplacedHops) -> Self {
         let Undamaged { links, routes, .. } = undamaged;
         let positions = grid.lattice.len();
         let mut loads = Self::none(positions);
@@ -99,7 +99,7 @@ impl ChannelLoads {
     pub(super) fn of_all(
         grid: &Grid,
         undamaged: Undamaged<'_>,
-        broken: &Detours,
+        broken: &ReplacedHops,
         detours: &Self,
     ) -> Self {
         let lost = Self::of_lost(grid, undamaged, broken);
@@ -111,13 +111,13 @@ impl ChannelLoads {
 
 /// A channel: the cables from a switch in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Channel {
+pub(super) struct LoadChannel {
     pub at: u32,
     pub way: u8,
 }
 
 /// Destinations whose detours use a channel, by channel, for channels of interest.
-pub(super) struct ChannelUsers(FxHashMap<Channel, Vec<u32>>);
+pub(super) struct ChannelUsers(FxHashMap<LoadChannel, Vec<u32>>);
 
 impl ChannelUsers {
     /// The users of channels with more than `limit` paths in `loads`.
@@ -126,9 +126,9 @@ impl ChannelUsers {
         loads: &ChannelLoads,
         healthy: &HealthyRoutes,
         present: &Links,
-        detours: &Detours,
+        detours: &ReplacedHops,
     ) -> Self {
-        let mut users: FxHashMap<Channel, Vec<u32>> = FxHashMap::default();
+        let mut users: FxHashMap<LoadChannel, Vec<u32>> = FxHashMap::default();
         if loads.most() > limit {
             let positions = loads.0.len() / WAYS;
             for_each_detour_channel(healthy, present, detours, positions, |to, channel, _| {
@@ -141,7 +141,7 @@ impl ChannelUsers {
     }
 
     /// The destinations whose detours use a channel, ascending.
-    pub(super) fn of(&self, channel: Channel) -> &[u32] {
+    pub(super) fn of(&self, channel: LoadChannel) -> &[u32] {
         self.0.get(&channel).map_or(&[], Vec::as_slice)
     }
 }
@@ -151,9 +151,9 @@ impl ChannelUsers {
 fn for_each_detour_channel(
     healthy: &HealthyRoutes,
     present: &Links,
-    detours: &Detours,
+    detours: &ReplacedHops,
     positions: usize,
-    mut visit: impl FnMut(u32, Channel, u32),
+    mut visit: impl FnMut(u32, LoadChannel, u32),
 ) {
     let mut trees = Trees::new(positions);
     let mut ways = vec![INTACT; positions];
@@ -212,13 +212,13 @@ impl Trees {
     }
 
     /// Tells `visit` the number of paths over each channel, and forgets them.
-    fn sum_up(&mut self, step: impl Fn(u32) -> Step, mut visit: impl FnMut(Channel, u32)) {
+    fn sum_up(&mut self, step: impl Fn(u32) -> Step, mut visit: impl FnMut(LoadChannel, u32)) {
         for hops in (1..self.by_length.len()).rev() {
             let mut list = std::mem::take(&mut self.by_length[hops]);
             for &at in &list {
                 let paths = std::mem::take(&mut self.paths[at as usize]);
                 let Step { way, next } = step(at);
-                visit(Channel { at, way }, paths);
+                visit(LoadChannel { at, way }, paths);
                 self.add(next, hops - 1, paths);
             }
             list.clear();

@@ -68,7 +68,7 @@ use super::lattice::Position;
 use super::multicast;
 use super::ring_directions::RingDirections;
 use balance::Balance;
-use broken::Detours;
+use broken::ReplacedHops;
 use complete::CompleteTorus;
 use cycles::{CyclePaths, Cycles};
 use graph::ChannelGraph;
@@ -90,7 +90,7 @@ const MAX_BROKEN_PAIRS: usize = 1 << 26;
 
 /// One attempt to route: the multicast tree and the number of rounds.
 #[derive(Clone, Copy)]
-struct Phase {
+struct RepairPhase {
     /// Index of the first root that is tried.
     root_rank: usize,
     rounds: usize,
@@ -98,16 +98,16 @@ struct Phase {
     tree_first: bool,
 }
 
-const PHASES: [Phase; 9] = [
-    Phase { root_rank: 0, rounds: 6, tree_first: true },
-    Phase { root_rank: 5, rounds: 3, tree_first: true },
-    Phase { root_rank: 10, rounds: 3, tree_first: true },
-    Phase { root_rank: 15, rounds: 3, tree_first: true },
-    Phase { root_rank: 20, rounds: 3, tree_first: true },
-    Phase { root_rank: 25, rounds: 3, tree_first: true },
-    Phase { root_rank: 30, rounds: 3, tree_first: true },
-    Phase { root_rank: 35, rounds: 3, tree_first: true },
-    Phase { root_rank: 0, rounds: 6, tree_first: false },
+const PHASES: [RepairPhase; 9] = [
+    RepairPhase { root_rank: 0, rounds: 6, tree_first: true },
+    RepairPhase { root_rank: 5, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 10, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 15, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 20, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 25, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 30, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 35, rounds: 3, tree_first: true },
+    RepairPhase { root_rank: 0, rounds: 6, tree_first: false },
 ];
 
 /// Routes a damaged torus. `previous` are the routes of an earlier pass, which save work.
@@ -131,11 +131,12 @@ fn repair(
     };
     let present = Links::present(grid);
     let rule = RingDirections::new(grid);
-    let broken = Detours::find(grid, &complete.links, &complete.routes, &present, MAX_BROKEN_PAIRS);
+    let broken =
+        ReplacedHops::find(grid, &complete.links, &complete.routes, &present, MAX_BROKEN_PAIRS);
     let broken = broken.map_err(|_| RepairRefusal::TooManyPairs { limit: MAX_BROKEN_PAIRS })?;
     let inputs =
         RouteInputs { lattice, healthy: &complete.routes, present: &present, rule: &rule, vls };
-    let mut search = Search {
+    let mut search = RepairSearch {
         grid,
         complete: &complete,
         inputs: &inputs,
@@ -155,9 +156,9 @@ fn repair(
 }
 
 /// A result of the search.
-struct Attempt {
+struct RepairAttempt {
     unrouted: usize,
-    detours: Detours,
+    detours: ReplacedHops,
     tree: SpanningTree,
     /// Paths of pairs that use detours.
     loads: ChannelLoads,
@@ -167,7 +168,7 @@ struct Attempt {
     cycles: Arc<CyclePaths>,
 }
 
-struct Search<'a> {
+struct RepairSearch<'a> {
     grid: &'a Grid,
     complete: &'a CompleteTorus,
     inputs: &'a RouteInputs<'a>,
@@ -175,12 +176,12 @@ struct Search<'a> {
     router: Router<'a>,
     max_work: u64,
     /// The attempt with a tree and the fewest pairs without a route; the earliest of equals.
-    best: Option<Attempt>,
+    best: Option<RepairAttempt>,
 }
 
-impl Search<'_> {
+impl RepairSearch<'_> {
     /// Runs the phases until a result is complete or the work exceeds its limit.
-    fn run(&mut self, base: &ChannelGraph, mut detours: Detours) {
+    fn run(&mut self, base: &ChannelGraph, mut detours: ReplacedHops) {
         let RouteInputs { lattice, present, vls, .. } = *self.inputs;
         let tree_inputs = TreeInputs { lattice, present, vls };
         let mut graph = base.clone();
@@ -220,7 +221,8 @@ impl Search<'_> {
                     let loads = balance.relieve(self.grid, self.complete);
                     let order = graph.order();
                     let cycles = graph.cycles.met();
-                    self.best = Some(Attempt { unrouted, detours, tree, loads, order, cycles });
+                    self.best =
+                        Some(RepairAttempt { unrouted, detours, tree, loads, order, cycles });
                     if unrouted == 0 {
                         return;
                     }
@@ -235,16 +237,16 @@ impl Search<'_> {
 
     /// Routes the broken pairs: completely for the destinations in `hard`, then for all others, first
     /// by torus-2QoS's rule.
-    fn route(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, hard: &[u32]) {
+    fn route(&mut self, graph: &mut ChannelGraph, detours: &mut ReplacedHops, hard: &[u32]) {
         let Self { grid, router, max_work, .. } = self;
         let destinations = || grid.placed().map(|(at, _)| at.0);
-        let first = hard.iter().flat_map(|&to| [(Step::Rule, to), (Step::Search, to)]);
-        let by_rule = destinations().map(|to| (Step::Rule, to));
-        let by_search = destinations().map(|to| (Step::Search, to));
+        let first = hard.iter().flat_map(|&to| [(RepairStep::Rule, to), (RepairStep::Search, to)]);
+        let by_rule = destinations().map(|to| (RepairStep::Rule, to));
+        let by_search = destinations().map(|to| (RepairStep::Search, to));
         for (step, to) in first.chain(by_rule).chain(by_search) {
             match step {
-                Step::Rule => router.by_rule(graph, detours, to),
-                Step::Search => router.by_search(graph, detours, to),
+                RepairStep::Rule => router.by_rule(graph, detours, to),
+                RepairStep::Search => router.by_search(graph, detours, to),
             }
             if graph.work > *max_work {
                 return;
@@ -255,13 +257,13 @@ impl Search<'_> {
 
 /// How the broken pairs of a destination are attached.
 #[derive(Clone, Copy)]
-enum Step {
+enum RepairStep {
     Rule,
     Search,
 }
 
 /// Destinations without a route from some switch, followed by those of earlier rounds.
-fn harder(detours: &Detours, earlier: &[u32]) -> Vec<u32> {
+fn harder(detours: &ReplacedHops, earlier: &[u32]) -> Vec<u32> {
     let now = detours.groups().map(|(to, _)| to).filter(|&to| is_unrouted(detours, to));
     let mut hard: Vec<u32> = now.collect();
     let others = earlier.iter().filter(|to| !hard.contains(to)).copied().collect::<Vec<_>>();
@@ -269,6 +271,6 @@ fn harder(detours: &Detours, earlier: &[u32]) -> Vec<u32> {
     hard
 }
 
-fn is_unrouted(detours: &Detours, to: u32) -> bool {
+fn is_unrouted(detours: &ReplacedHops, to: u32) -> bool {
     detours.of(to).iter().any(|detour| detour.way == broken::UNROUTED)
 }

@@ -34,7 +34,7 @@ pub(super) struct Dependency {
 
 /// What a graph knows of a node, in one place of the processor's cache.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Node {
+pub(super) struct GraphNode {
     pub successors: u32,
     pub predecessors: u32,
     /// Dependencies that are known to close a cycle.

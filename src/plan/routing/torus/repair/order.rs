@@ -13,12 +13,12 @@ const DENSITY: [u32; 2] = [5, 8];
 /// The order of the nodes 0 to n - 1. Node n is the head of the list.
 #[derive(Clone, Debug)]
 pub(super) struct NodeOrder {
-    places: Vec<Place>,
+    places: Vec<NodePlace>,
 }
 
 /// The place of a node.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct NodePlace {
     label: u64,
     next: u32,
     previous: u32,
@@ -28,7 +28,7 @@ impl NodeOrder {
     /// The order in which `sorted` lists all nodes.
     pub(super) fn new(sorted: &[u32]) -> Self {
         let head = sorted.len() as u32;
-        let unlinked = Place { label: 0, next: head, previous: head };
+        let unlinked = NodePlace { label: 0, next: head, previous: head };
         let mut order = Self { places: vec![unlinked; sorted.len() + 1] };
         let gap = (1 << LABEL_BITS) / (sorted.len() as u64 + 1);
         let mut last = head;
@@ -46,7 +46,7 @@ impl NodeOrder {
     /// An order in which no node is before another.
     pub(super) fn equal(count: usize) -> Self {
         let head = count as u32;
-        Self { places: vec![Place { label: 0, next: head, previous: head }; count + 1] }
+        Self { places: vec![NodePlace { label: 0, next: head, previous: head }; count + 1] }
     }
 
     /// Copies another order of as many nodes.

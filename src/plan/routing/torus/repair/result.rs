@@ -4,7 +4,7 @@ use super::broken::{INTACT, UNROUTED};
 use super::complete::CompleteTorus;
 use super::cycles::CyclePaths;
 use super::load::ChannelLoads;
-use super::{Attempt, SpanningTree};
+use super::{RepairAttempt, SpanningTree};
 use crate::fabric::SwitchId;
 use crate::plan::routing::torus::grid::Grid;
 use crate::plan::routing::torus::lattice::{Coordinates, Direction, Position};
@@ -117,8 +117,8 @@ pub(in crate::plan::routing::torus) struct RepairedRoutes {
 }
 
 impl RepairedRoutes {
-    pub(super) fn new(grid: &Grid, complete: Arc<CompleteTorus>, attempt: Attempt) -> Self {
-        let Attempt { detours, tree, loads, order, cycles, .. } = attempt;
+    pub(super) fn new(grid: &Grid, complete: Arc<CompleteTorus>, attempt: RepairAttempt) -> Self {
+        let RepairAttempt { detours, tree, loads, order, cycles, .. } = attempt;
         let switches = grid.order.len();
         let mut stats =
             DetourStats { pairs: switches * switches.saturating_sub(1), ..DetourStats::default() };

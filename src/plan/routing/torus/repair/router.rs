@@ -1,11 +1,11 @@
 //! Attaches broken pairs of switches to the routes of their destination, hop by hop, while the channel
 //! dependency graph stays acyclic.
 
-use super::broken::{Detour, Detours, INTACT, UNROUTED};
+use super::broken::{Detour, INTACT, ReplacedHops, UNROUTED};
 use super::graph::{ChannelGraph, DependencyState};
 use super::healthy::{HealthyRoutes, PathTraits, VlRule};
 use super::links::{Links, NONE};
-use super::load::Channel;
+use super::load::LoadChannel;
 use super::nodes::{Dependency, branch, node};
 use crate::plan::routing::torus::lattice::{Lattice, Position};
 use crate::plan::routing::torus::ring_directions::{NO_DIRECTION, RingDirections};
@@ -30,7 +30,7 @@ pub(super) struct RouteInputs<'a> {
 }
 
 /// The length of a path, and the dimensions along which packets go as a mask.
-struct Reach {
+struct PathLength {
     hops: u16,
     axes: u8,
 }
@@ -78,7 +78,12 @@ impl<'a> Router<'a> {
     }
 
     /// Attaches broken pairs with a destination by torus-2QoS's own rule, as far as possible.
-    pub(super) fn by_rule(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, to: u32) {
+    pub(super) fn by_rule(
+        &mut self,
+        graph: &mut ChannelGraph,
+        detours: &mut ReplacedHops,
+        to: u32,
+    ) {
         self.load(detours.of(to));
         graph.work += detours.of(to).len() as u64;
         for index in 0..detours.of(to).len() {
@@ -88,7 +93,12 @@ impl<'a> Router<'a> {
     }
 
     /// Attaches broken pairs with a destination by the shortest detours that are possible.
-    pub(super) fn by_search(&mut self, graph: &mut ChannelGraph, detours: &mut Detours, to: u32) {
+    pub(super) fn by_search(
+        &mut self,
+        graph: &mut ChannelGraph,
+        detours: &mut ReplacedHops,
+        to: u32,
+    ) {
         if detours.of(to).iter().all(|detour| detour.way != UNROUTED) {
             return;
         }
@@ -130,12 +140,12 @@ impl<'a> Router<'a> {
     }
 
     /// The channels of the path of an attached switch. The destination must be loaded.
-    pub(super) fn channels(&self, from: u32, to: u32) -> Vec<Channel> {
+    pub(super) fn channels(&self, from: u32, to: u32) -> Vec<LoadChannel> {
         let mut channels = Vec::with_capacity(self.length(from, to).into());
         let mut at = from;
         while at != to {
             let way = self.way(at, to);
-            channels.push(Channel { at, way });
+            channels.push(LoadChannel { at, way });
             at = self.inputs.present.neighbor(at, way);
         }
         channels
@@ -296,7 +306,9 @@ impl<'a> Router<'a> {
     /// Lets a switch send packets for a destination in a direction, in which the neighbour has a route;
     /// false if that closes a cycle.
     fn attach(&mut self, graph: &mut ChannelGraph, from: u32, to: u32, way: u8) -> bool {
-        let Some(Reach { hops, axes }) = self.follow(graph, from, to, way) else { return false };
+        let Some(PathLength { hops, axes }) = self.follow(graph, from, to, way) else {
+            return false;
+        };
         if !graph.add_all(&self.lacking) {
             return false;
         }
@@ -311,13 +323,19 @@ impl<'a> Router<'a> {
     ///
     /// The dependencies of packets from the switches on the way are in the graph. Where the new packets
     /// have the same VLs as those from the second channel on, the walk ends.
-    fn follow(&mut self, graph: &mut ChannelGraph, from: u32, to: u32, way: u8) -> Option<Reach> {
+    fn follow(
+        &mut self,
+        graph: &mut ChannelGraph,
+        from: u32,
+        to: u32,
+        way: u8,
+    ) -> Option<PathLength> {
         let RouteInputs { healthy, present, vls, .. } = *self.inputs;
         let sl = healthy.sl(from, to);
         let mut last = node(from, way, vls.vl(sl, LOCAL, way));
         let mut axis = way / 2;
         let mut at = present.neighbor(from, way);
-        let mut reach = Reach { hops: 1, axes: 1 << axis };
+        let mut reach = PathLength { hops: 1, axes: 1 << axis };
         // True if the packets of the switch before `at` have the same VLs behind `at`.
         let mut is_known = false;
         self.lacking.clear();
