@@ -123,9 +123,10 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
 
 /// True if two snapshots are known to have the same nodes with the same names and cables.
 pub fn has_same_cables(old: &Fabric, new: &Fabric) -> bool {
-    let is_moved = |(one, other): (&Port, &Port)| one.peer != other.peer;
     has_same_nodes(old, new)
-        && !old.ports().unshared(new.ports()).any(|(_, a, b)| a.iter().zip(b).any(is_moved))
+        && !old.ports().unshared(new.ports()).any(|(_, a, b)| {
+            a.iter().zip(b).any(|(one, other): (&Port, &Port)| one.peer != other.peer)
+        })
 }
 
 fn has_changed(old: &Port, new: &Port) -> bool {
@@ -134,9 +135,10 @@ fn has_changed(old: &Port, new: &Port) -> bool {
 
 /// True if both snapshots have the same nodes and names, with the same indexes.
 fn has_same_nodes(old: &Fabric, new: &Fabric) -> bool {
-    let is_renamed = |(one, other): (&Node, &Node)| one.name() != other.name();
     old.has_same_ids(new)
-        && !old.nodes().unshared(new.nodes()).any(|(_, a, b)| a.iter().zip(b).any(is_renamed))
+        && !old.nodes().unshared(new.nodes()).any(|(_, a, b)| {
+            a.iter().zip(b).any(|(one, other): (&Node, &Node)| one.name() != other.name())
+        })
 }
 
 /// The fault of the link at port `own`, unless its other port is lower.

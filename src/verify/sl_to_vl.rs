@@ -111,8 +111,10 @@ impl SlToVlMaps {
     ) -> bool {
         let now = of_switch(fabric, plan, network, switch);
         let channels = network.out_of(switch);
-        let is_live = |out_index: &usize| !is_dead((channels.start + out_index) as u32);
-        let ranks = || (0..channels.len()).filter(is_live);
+        let ranks = || {
+            (0..channels.len())
+                .filter(|out_index: &usize| !is_dead((channels.start + out_index) as u32))
+        };
         let first = self.first[switch.index()];
         let same_through = |input: usize, output: usize| {
             let index = input * channels.len() + output;

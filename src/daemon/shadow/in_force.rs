@@ -142,14 +142,16 @@ pub(super) fn groups(fabric: &Fabric, held: &HeldMulticast) -> Vec<GroupMembers>
             ports.extend(end_ports(fabric, switch, modifier, mask));
         }
     }
-    let group = |(mlid, ports): (u16, BTreeSet<PortId>)| GroupMembers {
-        mlid: Mlid(mlid),
-        // The tables do not tell it.
-        sl: Sl(0),
-        members: ports.into_iter().collect(),
-        senders: Vec::new(),
-    };
-    members.into_iter().map(group).collect()
+    members
+        .into_iter()
+        .map(|(mlid, ports): (u16, BTreeSet<PortId>)| GroupMembers {
+            mlid: Mlid(mlid),
+            // The tables do not tell it.
+            sl: Sl(0),
+            members: ports.into_iter().collect(),
+            senders: Vec::new(),
+        })
+        .collect()
 }
 
 /// The entries of a block that are in use.

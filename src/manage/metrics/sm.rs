@@ -191,10 +191,12 @@ fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let statistics = &context.status.statistics;
     let by_kind = |counts: &std::collections::BTreeMap<_, u64>| -> Vec<(Labels, u64)> {
-        let sample = |(kind, &count): (&crate::manage::loop_status::SweepKind, &u64)| {
-            (vec![("kind", kind.name().to_owned())], count)
-        };
-        counts.iter().map(sample).collect()
+        counts
+            .iter()
+            .map(|(kind, &count): (&crate::manage::loop_status::SweepKind, &u64)| {
+                (vec![("kind", kind.name().to_owned())], count)
+            })
+            .collect()
     };
     let traps = statistics.traps.iter();
     let traps = traps.map(|(number, &count)| (vec![("number", number.to_string())], count));

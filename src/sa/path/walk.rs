@@ -56,14 +56,14 @@ fn limits_of_uniform_core(view: &SubnetView<'_>, ends: &PathEnds) -> Option<Path
 fn limits_by_walk(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
     let mtu_rate = view.path_index().mtu_rate(ends.from.physical);
     let mut limits = PathLimits { mtu_rate, dropped_sls: 0 };
-    let visit = |NodeTransit { entry, exit, mtu_rate }| {
+    walk(view, ends, |NodeTransit { entry, exit, mtu_rate }| {
         limits.mtu_rate = limits.mtu_rate.min(mtu_rate);
         if view.path_index().has_vl15_mappings() {
             let input = entry.map_or(PortNum::ZERO, |entry| view.fabric().port(entry).num);
             limits.dropped_sls |= view.dropped_sls(input, exit);
         }
-    };
-    walk(view, ends, visit).then_some(limits)
+    })
+    .then_some(limits)
 }
 
 /// Calls `visit` for each node that forwards a packet of the path, from the source on, and for a

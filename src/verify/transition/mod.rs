@@ -116,24 +116,28 @@ pub fn check(
 /// of the `new` plan. New switches have empty tables.
 fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     let empty = Arc::new(Lft::default());
-    let lft = |switch| {
-        let table =
-            in_old(fabric, old.fabric, switch).and_then(|at| old.plan.routing.lfts.get(at.index()));
-        table.unwrap_or(&empty).clone()
-    };
-    let masks = |switch| {
-        let table = in_old(fabric, old.fabric, switch)
-            .and_then(|at| old.plan.multicast.by_switch.get(at.index()));
-        table.cloned().unwrap_or_default()
-    };
     let mut plan = new.clone();
     let routing = Routing {
-        lfts: fabric.switch_ids().map(lft).collect(),
+        lfts: fabric
+            .switch_ids()
+            .map(|switch| {
+                let table = in_old(fabric, old.fabric, switch)
+                    .and_then(|at| old.plan.routing.lfts.get(at.index()));
+                table.unwrap_or(&empty).clone()
+            })
+            .collect(),
         ..old.plan.routing.as_ref().clone()
     };
     plan.routing = Arc::new(routing);
     let multicast = Arc::make_mut(&mut plan.multicast);
-    multicast.by_switch = fabric.switch_ids().map(masks).collect();
+    multicast.by_switch = fabric
+        .switch_ids()
+        .map(|switch| {
+            let table = in_old(fabric, old.fabric, switch)
+                .and_then(|at| old.plan.multicast.by_switch.get(at.index()));
+            table.cloned().unwrap_or_default()
+        })
+        .collect();
     let senders = old.plan.multicast.senders.iter();
     multicast.senders = senders
         .filter_map(|&(mlid, switch)| Some((mlid, in_new(fabric, old.fabric, switch)?)))

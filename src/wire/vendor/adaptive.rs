@@ -123,12 +123,11 @@ impl ArLftBlock {
     }
 
     pub fn entries(&self) -> [ArEntry; AR_LFT_BLOCK] {
-        let entry = |at: usize| {
+        std::array::from_fn(|at: usize| {
             let bytes = &self.0[at * ENTRY_BYTES..][..ENTRY_BYTES];
             let state = ArState::from_bits(bytes[0] >> 6);
             ArEntry { state, port: bytes[1], group: u16::from_be_bytes([bytes[2], bytes[3]]) }
-        };
-        std::array::from_fn(entry)
+        })
     }
 
     /// The block with the entry of a LID.

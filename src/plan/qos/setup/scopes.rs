@@ -67,13 +67,14 @@ impl QosSetup {
     pub fn mapping(&self, fabric: &Fabric, scopes: &[usize], input: PortId) -> Option<usize> {
         let is_switch = fabric.node_of(input).is_switch();
         let number = if is_switch { fabric.port(input).num.0 } else { 0 };
-        let has = |scope: &SlToVlScope| {
-            scope.from.contains(number)
-                && (scope.across_from.is_empty()
-                    || self.cabled(fabric, &scope.across_from, is_switch, input))
-        };
         let all = &self.policy.sl_to_vl;
-        scopes.iter().copied().find(|&index| all.get(index).is_some_and(has))
+        scopes.iter().copied().find(|&index| {
+            all.get(index).is_some_and(|scope: &SlToVlScope| {
+                scope.from.contains(number)
+                    && (scope.across_from.is_empty()
+                        || self.cabled(fabric, &scope.across_from, is_switch, input))
+            })
+        })
     }
 
     /// The scopes that apply to an output port, irrespective of its port number.

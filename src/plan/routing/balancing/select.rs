@@ -236,8 +236,9 @@ impl<'a, S: SmallSet> SwitchRouter<'a, S> {
 
     /// Keeps the candidates that lead to the neighbour of the first one.
     fn keep_first_neighbour(&mut self) {
-        let node = |&output: &u8| self.outputs[usize::from(output)].node;
-        if let Some(first) = self.candidates.first().map(node) {
+        if let Some(first) =
+            self.candidates.first().map(|&output: &u8| self.outputs[usize::from(output)].node)
+        {
             self.candidates.retain(|output| self.outputs[usize::from(*output)].node == first);
         }
     }

@@ -11,14 +11,13 @@ pub(super) fn reorder(
     coordinates: &MeshCoordinates,
 ) -> Neighbours {
     let dimensions = coordinates.longest_first();
-    let is_before = |one: u32, other: u32| {
+    let switches = merge_sorted((0..neighbours.len() as u32).collect(), &|one: u32, other: u32| {
         let one = coordinates.of(one);
         let other = coordinates.of(other);
         let differences =
             dimensions.iter().map(|&dimension| one[dimension].wrapping_sub(other[dimension]));
         differences.into_iter().find(|&difference| difference != 0).unwrap_or(0) <= 0
-    };
-    let switches = merge_sorted((0..neighbours.len() as u32).collect(), &is_before);
+    });
     neighbours
         .reordered(&switches, |switch| places(axes, switch, coordinates.of(switch), &dimensions))
 }
