@@ -1,11 +1,11 @@
 //! Queue between the fabric and the sink of an attached port.
 
+use super::event_signal::EventSignal;
 use super::message::Message;
 use crate::transport::{Address, Agent, Delivery, MadSink, Outcome};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
 
 /// A queued [`Delivery`].
 pub(super) struct QueuedDelivery {
@@ -15,31 +15,40 @@ pub(super) struct QueuedDelivery {
     pub(super) message: Message,
 }
 
+/// What [`PortDeliveries::pass_on`] has done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassedOn {
+    All,
+    Nothing,
+    /// The port was detached.
+    Closed,
+}
+
 #[derive(Default)]
 struct Contents {
     deliveries: VecDeque<QueuedDelivery>,
     closed: bool,
 }
 
-/// Tasks with deliveries that have not been woken yet. They are woken when the lock of the fabric is released:
-/// they need it at once, and to wake up one of them takes longer than to handle a packet.
+/// Tasks and threads with deliveries that have not been woken yet. They are woken when the lock of the fabric
+/// is released: they need it at once, and to wake up one of them takes longer than to handle a packet.
 #[derive(Default)]
 pub(super) struct PendingWakeups {
     is_any: AtomicBool,
-    tasks: Mutex<Vec<Arc<Notify>>>,
+    signals: Mutex<Vec<Arc<EventSignal>>>,
 }
 
 impl PendingWakeups {
-    fn add(&self, task: &Arc<Notify>) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task.clone());
+    fn add(&self, signal: &Arc<EventSignal>) {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner).push(signal.clone());
         self.is_any.store(true, Ordering::Release);
     }
 
     pub(super) fn wake(&self) {
         if self.is_any.swap(false, Ordering::AcqRel) {
-            let tasks =
-                std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-            tasks.iter().for_each(|task| task.notify_one());
+            let signals =
+                std::mem::take(&mut *self.signals.lock().unwrap_or_else(PoisonError::into_inner));
+            signals.iter().for_each(|signal| signal.raise());
         }
     }
 }
@@ -47,8 +56,8 @@ impl PendingWakeups {
 /// Deliveries for one attached port.
 pub(super) struct DeliveryQueue {
     contents: Mutex<Contents>,
-    /// Notified when the queue is no longer empty, or is closed.
-    changed: Arc<Notify>,
+    /// Raised when the queue is no longer empty, or is closed.
+    pub(super) changed: Arc<EventSignal>,
     wakeups: Arc<PendingWakeups>,
 }
 
@@ -72,31 +81,52 @@ impl DeliveryQueue {
 
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_one();
+        self.changed.raise();
     }
 
-    /// Passes deliveries to `sink` until the port is detached.
-    pub(super) async fn drain(self: Arc<Self>, sink: Arc<dyn MadSink>) {
+    fn take(&self) -> Contents {
+        let mut contents = self.lock();
+        let deliveries = std::mem::take(&mut contents.deliveries);
+        Contents { deliveries, closed: contents.closed }
+    }
+}
+
+/// The deliveries of a port, and what they are for.
+#[derive(Clone)]
+pub(super) struct PortDeliveries {
+    pub(super) queue: Arc<DeliveryQueue>,
+    pub(super) sink: Arc<dyn MadSink>,
+}
+
+impl PortDeliveries {
+    /// Passes them on until the port is detached.
+    pub(super) async fn drain(self) {
         loop {
-            let (deliveries, closed) = {
-                let mut contents = self.lock();
-                (std::mem::take(&mut contents.deliveries), contents.closed)
-            };
-            if closed {
-                return sink.closed("the port was detached");
+            match self.pass_on() {
+                PassedOn::All => tokio::task::yield_now().await,
+                PassedOn::Nothing => self.queue.changed.raised().await,
+                PassedOn::Closed => return,
             }
-            if deliveries.is_empty() {
-                self.changed.notified().await;
-                continue;
-            }
-            for QueuedDelivery { agent, from, outcome, message } in &deliveries {
-                let agent = *agent;
-                let from = *from;
-                let outcome = *outcome;
-                sink.deliver(Delivery { agent, from, outcome, mad: message.bytes() });
-            }
-            sink.idle();
-            tokio::task::yield_now().await;
         }
+    }
+
+    /// Passes those that are queued to the sink, or tells it that the port was detached.
+    pub(super) fn pass_on(&self) -> PassedOn {
+        let Contents { deliveries, closed } = self.queue.take();
+        if closed {
+            self.sink.closed("the port was detached");
+            return PassedOn::Closed;
+        }
+        if deliveries.is_empty() {
+            return PassedOn::Nothing;
+        }
+        for QueuedDelivery { agent, from, outcome, message } in &deliveries {
+            let agent = *agent;
+            let from = *from;
+            let outcome = *outcome;
+            self.sink.deliver(Delivery { agent, from, outcome, mad: message.bytes() });
+        }
+        self.sink.idle();
+        PassedOn::All
     }
 }

@@ -1,7 +1,7 @@
 //! A simulated port for a program in this process: [`MadPort`] on the agents of [`super::kernel`],
 //! as [`crate::transport::umad`] implements it on a device.
 
-use super::delivery_queue::DeliveryQueue;
+use super::delivery_queue::{DeliveryQueue, PortDeliveries};
 use super::kernel::classes::is_smi;
 use super::kernel::{AgentRegistration, Owner, RegisterCall};
 use super::net::Net;
@@ -105,24 +105,27 @@ impl SimFabric {
             guid: net.devices.port(slot).guid,
         };
         drop(net);
-        self.start();
-        self.deliver(queue.clone(), sink);
+        self.deliver(PortDeliveries { queue: queue.clone(), sink });
         let shared = self.shared.clone();
         Some(SimPort { shared, slot, identity, is_sm, queue, agents, segmentation })
     }
 
     /// Delivers MADs until the port is detached: in real time on a thread, as the reader of a device does,
     /// so that those who wait for responses do not share it.
-    fn deliver(&self, queue: Arc<DeliveryQueue>, sink: Arc<dyn MadSink>) {
+    fn deliver(&self, port: PortDeliveries) {
+        if self.start_with_port(&port) {
+            return;
+        }
+        self.start();
         if self.timed_events() == TimedEvents::Task {
-            tokio::spawn(queue.drain(sink));
+            tokio::spawn(port.drain());
             return;
         }
         let runtime = Handle::current();
         let thread = std::thread::Builder::new().name("sim-port".to_owned());
-        let task = queue.clone().drain(sink.clone());
+        let task = port.clone().drain();
         if thread.spawn(move || runtime.block_on(task)).is_err() {
-            tokio::spawn(queue.drain(sink));
+            tokio::spawn(port.drain());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Handle of a simulated fabric: properties of its devices to change, tables to read.
 
 use super::congestion::PortCongestionSettings;
-use super::delivery_queue::PendingWakeups;
+use super::delivery_queue::{PendingWakeups, PortDeliveries};
 use super::devices::{Devices, PortEvents};
 use super::event_signal::EventSignal;
 use super::forwarding::NoFaults;
@@ -17,6 +17,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// State shared by all handles and ports of a fabric.
@@ -123,24 +124,50 @@ impl SimFabric {
         if self.shared.started.swap(true, Ordering::Relaxed) {
             return;
         }
+        if self.timed_events() != TimedEvents::Task && self.spawn_thread("sim-timers", None) {
+            return;
+        }
         let signal = self.shared.rescheduled.clone();
+        let handle_due = self.event_handler();
+        tokio::spawn(async move { timers::run(handle_due, &signal).await });
+    }
+
+    /// Starts the thread that handles timed events with the port whose MADs it delivers, too. False if others
+    /// handle the events.
+    pub(super) fn start_with_port(&self, port: &PortDeliveries) -> bool {
+        if self.timed_events() == TimedEvents::Task
+            || self.shared.started.swap(true, Ordering::Relaxed)
+        {
+            return false;
+        }
+        let is_started = self.spawn_thread("sim-port", Some(port.clone()));
+        self.shared.started.store(is_started, Ordering::Relaxed);
+        is_started
+    }
+
+    /// Starts a thread that handles timed events, and delivers the MADs of a port. False if it does not start.
+    fn spawn_thread(&self, name: &str, port: Option<PortDeliveries>) -> bool {
+        let signal = self.shared.rescheduled.clone();
+        let handle_due = self.event_handler();
+        let runtime = Handle::current();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let started = thread.spawn(move || {
+            let _context = runtime.enter();
+            timers::run_in_thread(handle_due, &signal, port);
+        });
+        self.shared.is_in_real_time.store(started.is_ok(), Ordering::Relaxed);
+        started.is_ok()
+    }
+
+    /// What handles the events that are due, as long as the fabric exists.
+    fn event_handler(&self) -> impl Fn() -> NextEvent + Send + 'static {
         let weak = Arc::downgrade(&self.shared);
-        let handle_due = move || {
+        move || {
             let Some(shared) = weak.upgrade() else { return NextEvent::Ended };
             let mut net = shared.lock();
             net.run_due_events();
             net.events.next_due().map_or(NextEvent::Never, NextEvent::At)
-        };
-        if self.timed_events() != TimedEvents::Task {
-            let thread = std::thread::Builder::new().name("sim-timers".to_owned());
-            let handle_due = handle_due.clone();
-            let signal = signal.clone();
-            if thread.spawn(move || timers::run_in_thread(handle_due, &signal)).is_ok() {
-                self.shared.is_in_real_time.store(true, Ordering::Relaxed);
-                return;
-            }
         }
-        tokio::spawn(async move { timers::run(handle_due, &signal).await });
     }
 
     /// Lets the thread of a server handle timed events, if it is to do so and nothing does yet. `wake` is

@@ -1,5 +1,6 @@
 //! The task or thread that handles a fabric's timed events.
 
+use super::delivery_queue::{PassedOn, PortDeliveries};
 use super::event_signal::EventSignal;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -10,7 +11,7 @@ pub enum TimedEvents {
     /// A task, with the resolution of tokio's timers, one millisecond.
     #[default]
     Task,
-    /// A thread, in real time with the resolution of the kernel's timers.
+    /// A thread, that of the first attached port unless events begin earlier: in real time with the resolution of the kernel's timers.
     Thread,
     /// As `Thread`: that of the fabric's [server](super::serve::Server), if one is started before any port is
     /// attached.
@@ -44,13 +45,28 @@ pub(super) async fn run(handle_due: impl Fn() -> NextEvent, signal: &EventSignal
     }
 }
 
-/// As [`run`], in real time.
-pub(super) fn run_in_thread(handle_due: impl Fn() -> NextEvent, signal: &EventSignal) {
+/// As [`run`], in real time, by a thread that also delivers the MADs of a port, if there is one: most events
+/// cause deliveries, and deliveries further requests, which would otherwise pass from thread to thread.
+pub(super) fn run_in_thread(
+    handle_due: impl Fn() -> NextEvent,
+    signal: &EventSignal,
+    mut port: Option<PortDeliveries>,
+) {
     let thread = std::thread::current();
-    signal.wake_thread(move || thread.unpark());
+    let wake = move || thread.unpark();
+    signal.wake_thread(wake.clone());
+    if let Some(port) = &port {
+        port.queue.changed.wake_thread(wake);
+    }
     make_timers_exact();
     loop {
-        match handle_due() {
+        let next = handle_due();
+        match port.as_ref().map_or(PassedOn::Nothing, PortDeliveries::pass_on) {
+            PassedOn::All => continue,
+            PassedOn::Nothing => {}
+            PassedOn::Closed => port = None,
+        }
+        match next {
             NextEvent::At(due) => std::thread::park_timeout(time_to(due + GRACE)),
             NextEvent::Never => std::thread::park(),
             NextEvent::Ended => return,
