@@ -68,8 +68,12 @@ impl Devices {
             switch.mft[start..start + MFT_BLOCK].copy_from_slice(&MftBlock::read(data).0);
             return Some(*data);
         }
-        let stored = switch.mft.get(start..start + MFT_BLOCK).and_then(|row| row.try_into().ok());
-        Some(MftBlock(stored.unwrap_or_default()).to_wire())
+        let mut block = MftBlock::default();
+        // A switch has no table before the first Set.
+        if let Some(stored) = switch.mft.get(start..start + MFT_BLOCK) {
+            block.0.copy_from_slice(stored);
+        }
+        Some(block.to_wire())
     }
 
     /// SLtoVLMappingTable (IBA vol. 1, 14.2.5.8).

@@ -362,7 +362,7 @@ impl SimCluster {
                 .flatten()
                 .map(|(mlid, ports)| (*mlid, ports.position(0)))
                 .collect();
-            let held = self.fabric.mft(guid, 0).unwrap_or_default();
+            let held = self.fabric.mft(guid, 0).expect("the simulator has the switch");
             for (mlid, has) in (Mlid::FIRST.0..).map(Mlid).zip(held) {
                 let wanted = planned.get(&mlid).copied().unwrap_or(0);
                 if has != wanted {

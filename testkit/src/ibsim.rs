@@ -103,7 +103,7 @@ impl Ibsim {
 }
 
 fn is_bound(socket: &str) -> bool {
-    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let sockets = fs::read_to_string("/proc/net/unix").expect("/proc is mounted");
     sockets.contains(socket)
 }
 

@@ -58,7 +58,7 @@ impl Simulator {
 
     /// The text that the simulator has printed so far.
     pub fn output(&self) -> String {
-        fs::read_to_string(self.dir.path().join("sim.out")).unwrap_or_default()
+        fs::read_to_string(self.dir.path().join("sim.out")).expect("its output is a file")
     }
 
     pub fn pid(&self) -> u32 {

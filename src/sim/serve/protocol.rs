@@ -90,8 +90,8 @@ pub fn read_frame_header(header: [u8; FRAME_HEADER_SIZE]) -> Option<(u32, usize)
 /// Encodes a packet header.
 pub fn packet_header(length: usize, header: usize, has_file: bool) -> [u8; PACKET_HEADER_SIZE] {
     let length = u32::try_from(length).unwrap_or(u32::MAX);
-    let header = u32::try_from(header).unwrap_or_default();
-    join(length, header | u32::from(has_file) << 16)
+    let header = u16::try_from(header).expect("a umad header has at most 64 bytes");
+    join(length, u32::from(header) | u32::from(has_file) << 16)
 }
 
 /// Decodes a packet header: packet length, umad header length, and whether there is a memory file.

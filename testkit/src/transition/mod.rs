@@ -123,10 +123,13 @@ impl<'a> Devices<'a> {
             scene.old.multicast.by_switch[there.index()].iter().copied().collect();
     }
 
+    fn mask(&self, mlid: Mlid, switch: SwitchId) -> PortMask {
+        self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default()
+    }
+
     /// The ports that forward a group.
     pub fn ports(&self, mlid: Mlid, switch: SwitchId) -> Vec<u8> {
-        let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
-        mask.iter().collect()
+        self.mask(mlid, switch).iter().collect()
     }
 
     /// The devices as the new plan wants them.
@@ -265,7 +268,7 @@ impl<'a> Devices<'a> {
         switch: SwitchId,
         came_to: Option<PortId>,
     ) -> Vec<(PortId, PortId)> {
-        let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
+        let mask = self.mask(mlid, switch);
         let ports = mask.iter().filter(|&num| num != 0);
         let ways = ports.filter_map(|num| self.behind(switch, num));
         ways.filter(|&(slot, _)| Some(slot) != came_to).collect()
@@ -298,14 +301,13 @@ impl<'a> Devices<'a> {
         let fabric = &self.scene.fabric;
         let mut cables = BTreeSet::new();
         for devices in [self, other] {
-            for (index, masks) in devices.mfts.iter().enumerate() {
-                let mask = masks.get(&mlid).copied().unwrap_or_default();
-                for num in mask.iter() {
-                    let slot = fabric.switch_port(SwitchId(index as u32), PortNum(num));
+            for switch in fabric.switch_ids() {
+                for num in devices.mask(mlid, switch).iter() {
+                    let slot = fabric.switch_port(switch, PortNum(num));
                     let peer = slot.and_then(|slot| fabric.port(slot).peer);
                     let (Some(slot), Some(peer)) = (slot, peer) else { continue };
                     if let Some(to) = fabric.node_of(peer).switch {
-                        let ends = (index.min(to.index()), index.max(to.index()));
+                        let ends = (switch.min(to).index(), switch.max(to).index());
                         cables.insert((ends, slot.min(peer)));
                     }
                 }
@@ -406,9 +408,11 @@ impl Invariants {
         for mlid in mlids {
             let parts = old.has_ring_with(&new, mlid);
             for switch in scene.fabric.switch_ids() {
-                let both = old.spread(mlid, switch).zip(new.spread(mlid, switch));
-                let both = both.filter(|_| !parts).unwrap_or_default();
-                reached.insert((mlid, switch), both.0.intersection(&both.1).copied().collect());
+                let always = match (old.spread(mlid, switch), new.spread(mlid, switch)) {
+                    (Some(before), Some(after)) if !parts => &before & &after,
+                    _ => BTreeSet::new(),
+                };
+                reached.insert((mlid, switch), always);
             }
         }
         Self {
