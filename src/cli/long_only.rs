@@ -107,7 +107,7 @@ fn find_long<'c>(
     let name = plain(name.split('=').next().unwrap_or(""));
     let mut candidates = Vec::new();
     for option in command.get_arguments() {
-        let names = option.get_long_and_visible_aliases().unwrap_or_default();
+        let Some(names) = option.get_long_and_visible_aliases() else { continue };
         if let Some(full) = names.iter().find(|long| plain(long) == name) {
             return Ok(Some(LongOption { option, name: (*full).to_owned() }));
         }

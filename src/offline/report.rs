@@ -257,19 +257,18 @@ fn put_path(out: &mut String, path: &PathFacts) {
     put!(out, "path:        from {}", path.from);
     put!(out, "  to {}, LID {}, SL {}", path.to, path.lid, path.sl);
     for (index, hop) in path.hops.iter().enumerate() {
-        let place = hop.coordinates.as_ref().map(|at| format!(" at {}", coordinates(at)));
-        let lane = hop.vl.map(|vl| format!(", VL {vl}"));
+        let place = hop.coordinates.as_ref();
+        let place = place.map_or_else(String::new, |at| format!(" at {}", coordinates(at)));
+        let lane = hop.vl.map_or_else(String::new, |vl| format!(", VL {vl}"));
         let others: String = hop.alternatives.iter().map(|port| format!(" or {port}")).collect();
         put!(
             out,
-            "  {:>2}. {} \"{}\"{}: in port {}, out port {}{others}{}",
+            "  {:>2}. {} \"{}\"{place}: in port {}, out port {}{others}{lane}",
             index + 1,
             hop.guid,
             hop.description,
-            place.unwrap_or_default(),
             hop.input,
-            hop.output,
-            lane.unwrap_or_default()
+            hop.output
         );
     }
     put!(out, "  {}", path.end);
@@ -303,13 +302,13 @@ fn put_traffic(out: &mut String, traffic: &TrafficFacts) {
         samples => format!(", median of {samples}"),
     };
     let adaptive = traffic.busiest_adaptive.as_ref();
-    let adaptive = adaptive.map(|busiest| format!(", {:.1} with groups", busiest.median));
+    let adaptive =
+        adaptive.map_or_else(String::new, |busiest| format!(", {:.1} with groups", busiest.median));
     put!(
         out,
-        "traffic:     {}: {:.1} flows on the busiest link{}, {:.1} if parallel cables shared all flows{patterns}",
+        "traffic:     {}: {:.1} flows on the busiest link{adaptive}, {:.1} if parallel cables shared all flows{patterns}",
         traffic.pattern,
         traffic.busiest_static.median,
-        adaptive.unwrap_or_default(),
         traffic.busiest_shared.median
     );
 }

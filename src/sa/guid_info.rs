@@ -29,8 +29,7 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
         wanted.set_lid(lid);
         let entries = usize::from(cap);
         for block in 0..entries.div_ceil(GUID_BLOCK) as u8 {
-            let aliases = query.registry.aliases.block(own, block);
-            let mut guids = GuidBlock(aliases.copied().unwrap_or_default());
+            let mut guids = GuidBlock(query.registry.aliases.block(own, block));
             let held = entries - usize::from(block) * GUID_BLOCK;
             guids.0.iter_mut().skip(held).for_each(|guid| *guid = Guid::default());
             if block == 0 {
@@ -76,7 +75,7 @@ pub(super) fn set(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
 /// Checks SubnAdmDelete. Aliases that are members of a multicast group cannot be cleared.
 pub(super) fn clear(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let edit = edit(query)?;
-    let held = query.registry.aliases.block(edit.port, edit.block).copied().unwrap_or_default();
+    let held = query.registry.aliases.block(edit.port, edit.block);
     let cleared = held
         .iter()
         .enumerate()

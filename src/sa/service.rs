@@ -72,9 +72,12 @@ fn check_pkey(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStat
 /// compared whatever the component mask is.
 fn check_authority(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStatus> {
     let registered = query.registry.services.get(&services::rid(record));
-    let key = registered.map(|service| service.registered().key()).unwrap_or_default();
+    let key = registered.map(|service| service.registered().key()).filter(|key| *key != [0; 16]);
     let is_authorised = query.privileged
-        || if key == [0; 16] { owns_gid(query, record.gid()) } else { key == record.key() };
+        || match key {
+            Some(key) => key == record.key(),
+            None => owns_gid(query, record.gid()),
+        };
     if is_authorised { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
 }
 

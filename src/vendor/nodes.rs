@@ -6,7 +6,7 @@ use crate::ids::Guid;
 use crate::transport::transactions::{SmpError, SmpRequest, SmpResult};
 use crate::wire::attr::AttrId;
 use crate::wire::mad::Status;
-use crate::wire::smp::SmpRoute;
+use crate::wire::smp::{DirectedRoute, SmpRoute};
 use crate::wire::vendor::capabilities::Capabilities;
 use crate::wire::vendor::facts::GENERAL_INFO_CAPABILITIES;
 use crate::wire::vendor::is_concerned;
@@ -91,9 +91,8 @@ impl VendorNodes {
     }
 }
 
-/// The request for the capabilities of a node; `None` if the fabric does not have it.
-pub fn capability_request(fabric: &Fabric, guid: Guid) -> Option<SmpRequest> {
-    let node = fabric.node_by_guid(guid)?;
-    let route = SmpRoute::Directed(fabric.node(node).route);
-    Some(SmpRequest::get(route, AttrId::GENERAL_INFO, GENERAL_INFO_CAPABILITIES.value))
+/// The request for the capabilities of the node at the end of `route`.
+pub fn capability_request(route: DirectedRoute) -> SmpRequest {
+    let route = SmpRoute::Directed(route);
+    SmpRequest::get(route, AttrId::GENERAL_INFO, GENERAL_INFO_CAPABILITIES.value)
 }

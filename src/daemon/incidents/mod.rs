@@ -93,7 +93,7 @@ pub struct IncidentKeeper {
 impl IncidentKeeper {
     /// A keeper with the incidents of an earlier run.
     pub fn new(mut connections: IncidentConnections) -> Self {
-        let stored = connections.files.read_incidents().unwrap_or_default();
+        let stored = connections.files.read_incidents();
         let query_sa = std::mem::replace(&mut connections.query_sa, Box::new(|_| false));
         let sa_offences = SaOffences::new(query_sa);
         let mut keeper = Self {
@@ -111,7 +111,9 @@ impl IncidentKeeper {
             journal: Journal::default(),
             was_master: false,
         };
-        keeper.restore(stored, "an earlier run");
+        if let Some(stored) = stored {
+            keeper.restore(stored, "an earlier run");
+        }
         keeper
     }
 

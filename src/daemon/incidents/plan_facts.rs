@@ -111,18 +111,19 @@ fn torus_cables(subnet: &Subnet) -> TorusCables {
     let engines = options.engines();
     let is_torus =
         engines.split(',').any(|engine| engine.trim().eq_ignore_ascii_case("torus-2QoS"));
-    let unexpected = torus_cables::unexpected(fabric, plan);
-    if unexpected.is_none() && !is_torus {
-        let exchanged = tree_links::swapped(fabric).or_else(|| tree_levels::swapped(fabric));
-        let exchanged = exchanged.into_iter().collect();
-        return TorusCables { unexpected: Vec::new(), exchanged };
-    }
-    if unexpected.as_ref().is_some_and(Vec::is_empty) {
-        return TorusCables::default();
-    }
+    let unexpected = match torus_cables::unexpected(fabric, plan) {
+        Some(unexpected) if unexpected.is_empty() => return TorusCables::default(),
+        Some(unexpected) => unexpected,
+        None if is_torus => Vec::new(),
+        None => {
+            let exchanged = tree_links::swapped(fabric).or_else(|| tree_levels::swapped(fabric));
+            let exchanged = exchanged.into_iter().collect();
+            return TorusCables { unexpected: Vec::new(), exchanged };
+        }
+    };
     match grid_squares::swapped(fabric) {
         Some(exchanged) => TorusCables { unexpected: Vec::new(), exchanged: vec![exchanged] },
-        None => TorusCables { unexpected: unexpected.unwrap_or_default(), exchanged: Vec::new() },
+        None => TorusCables { unexpected, exchanged: Vec::new() },
     }
 }
 

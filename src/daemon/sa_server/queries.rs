@@ -14,15 +14,15 @@ impl SaServer {
         match query {
             SaQuery::Report(reply) => drop(reply.send(self.report())),
             SaQuery::Groups { after, reply } => {
-                let page = self.responder.view(|responder| page(responder.registry(), after));
-                drop(reply.send(page.map(|(page, _)| page).unwrap_or_default()));
+                let (page, _) = self.responder.view(|responder| page(responder.registry(), after));
+                drop(reply.send(page));
             }
         }
     }
 
     fn report(&self) -> SaReport {
-        let view = self.responder.view(|responder| record_counts(responder.registry()));
-        let ((groups, services, subscriptions), counters) = view.unwrap_or_default();
+        let ((groups, services, subscriptions), counters) =
+            self.responder.view(|responder| record_counts(responder.registry()));
         let queued = self.requests.queue.len();
         let ignored = self.misuse.ignored_requests;
         let reports = self.dispatcher.counters();

@@ -3,8 +3,8 @@
 
 use super::SaServer;
 use super::answering::is_power_of_4;
-use crate::daemon::sa_server::request_key::{changes_membership, mgid};
-use crate::ids::{Gid, Guid, Lid};
+use crate::daemon::sa_server::request_key::changes_membership;
+use crate::ids::{Guid, Lid};
 use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::transport::demux::Inbound;
@@ -67,8 +67,8 @@ impl SaServer {
             Some(Method::DELETE) => "leave",
             _ => "join",
         };
-        let mgid = Gid(mgid(&request.mad).unwrap_or_default());
         let wanted = McMemberRecord::parse(request.mad.get(DATA_OFFSET..).unwrap_or(&[]));
+        let mgid = wanted.mgid();
         let port = wanted.port_gid().guid();
         warn!(
             "ERR 1B12: Port {port} (requested by {}) may not {action} the group with MGID {mgid}: \

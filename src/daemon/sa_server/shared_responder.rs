@@ -68,20 +68,20 @@ impl ResponderOwner {
     }
 
     /// Result of `view` on the responder, shared or not, and the counters of all threads.
-    pub(super) fn view<T>(&self, view: impl FnOnce(&Responder) -> T) -> Option<(T, SaCounters)> {
+    pub(super) fn view<T>(&self, view: impl FnOnce(&Responder) -> T) -> (T, SaCounters) {
         if let Some(responder) = &self.exclusive {
             let mut counters = responder.counters().clone();
             counters.merge(self.counters.clone());
-            return Some((view(responder), counters));
+            return (view(responder), counters);
         }
         let guard = self.shared.read();
-        let responder = &guard.as_ref()?.responder;
+        let responder = &guard.as_ref().expect("owned here or shared").responder;
         let mut counters = responder.counters().clone();
         counters.merge(self.counters.clone());
         for set in &self.shared.counter_sets {
             counters.merge(lock(set).counters.clone());
         }
-        Some((view(responder), counters))
+        (view(responder), counters)
     }
 
     /// The responder if it is not shared: then it may have changed since it last was.

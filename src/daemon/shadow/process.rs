@@ -156,9 +156,8 @@ async fn pass_again_and_again(
         let report = shadow.report();
         atomic_file::replace(state, &json(report)?, false)
             .map_err(|error| CommandFailure::new(ExitCode::System, error))?;
-        if shadow.is_port_lost() {
-            let why = report.last_failure.clone().unwrap_or_default();
-            return Err(CommandFailure::new(ExitCode::NoPort, why));
+        if let Some(reason) = shadow.port_loss() {
+            return Err(CommandFailure::new(ExitCode::NoPort, reason));
         }
         if args.passes.is_some_and(|passes| pass >= passes) {
             return Ok(report.exit_code());

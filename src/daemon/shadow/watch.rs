@@ -40,7 +40,8 @@ pub struct Shadow {
     ignored: Vec<String>,
     /// Gets of earlier runs.
     earlier_gets: u64,
-    is_port_lost: bool,
+    /// The reason why the port does not send any more: its device failed or was removed.
+    port_loss: Option<String>,
     /// The last observation, with its plan if that was accepted.
     last: Option<(Arc<Fabric>, Option<Arc<Plan>>)>,
 }
@@ -60,7 +61,7 @@ impl Shadow {
         let report =
             earlier.unwrap_or_else(|| ShadowReport { port_guid, since, ..ShadowReport::default() });
         let earlier_gets = report.gets;
-        Self { port, start, report, ignored, earlier_gets, is_port_lost: false, last: None }
+        Self { port, start, report, ignored, earlier_gets, port_loss: None, last: None }
     }
 
     /// Records the configuration of this run; a message if the report was made with another one.
@@ -68,9 +69,9 @@ impl Shadow {
         self.report.configure(describe(options), &now())
     }
 
-    /// True if the port does not send any more: its device failed or was removed.
-    pub fn is_port_lost(&self) -> bool {
-        self.is_port_lost
+    /// The reason why the port does not send any more; `None` if it does.
+    pub fn port_loss(&self) -> Option<&str> {
+        self.port_loss.as_deref()
     }
 
     pub fn report(&self) -> &ShadowReport {
@@ -94,7 +95,7 @@ impl Shadow {
     async fn compare(&mut self) -> Result<(), String> {
         let client = self.port.client.clone();
         let observation = self.start.sweep(&client).await.map_err(|error| {
-            self.is_port_lost = matches!(error, SweepError::LocalLost(_));
+            self.port_loss = matches!(error, SweepError::LocalLost(_)).then(|| error.to_string());
             error.to_string()
         })?;
         let fabric = observation.fabric.clone();

@@ -250,6 +250,7 @@ impl FailureLog {
 mod tests {
     use super::*;
     use crate::ids::{Guid, Lid};
+    use std::path::Path;
 
     fn job(lid: u16) -> WriteJob {
         let mut memory = Memory::default();
@@ -265,7 +266,7 @@ mod tests {
             StateFiles { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };
         let mut file_writer = FileWriter::new(files, Arc::default());
         file_writer.finish().await;
-        assert_eq!(found(&dir), "");
+        assert_eq!(found(dir.path()), "");
         for round in [1..=3, 4..=50] {
             let last = *round.end();
             for lid in round {
@@ -273,12 +274,17 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             file_writer.finish().await;
-            assert!(found(&dir).contains(&format!("0x{last:04x} 0x{last:04x}")), "{}", found(&dir));
+            assert!(
+                found(dir.path()).contains(&format!("0x{last:04x} 0x{last:04x}")),
+                "{}",
+                found(dir.path())
+            );
         }
     }
 
-    fn found(dir: &tempfile::TempDir) -> String {
-        std::fs::read_to_string(dir.path().join("guid2lid")).unwrap_or_default()
+    /// The text of guid2lid; empty before it is written.
+    fn found(folder: &Path) -> String {
+        std::fs::read_to_string(folder.join("guid2lid")).unwrap_or_default()
     }
 
     #[tokio::test(start_paused = true)]
@@ -294,17 +300,16 @@ mod tests {
         assert!(cache.is_file());
         std::fs::remove_file(&cache).unwrap();
         sleep(RETRY_DELAY).await;
-        let found = || std::fs::read_to_string(cache.join("guid2lid")).unwrap_or_default();
-        assert!(found().contains("0x0001 0x0001"), "{}", found());
+        assert!(found(&cache).contains("0x0001 0x0001"), "{}", found(&cache));
         // The temporary file cannot be created.
         let temporary = format!("guid2lid.{}.tmp", std::process::id());
         std::fs::create_dir(cache.join(&temporary)).unwrap();
         file_writer.write(job(2));
         sleep(RETRY_DELAY / 2).await;
-        assert!(found().contains("0x0001 0x0001"), "the good file stays: {}", found());
+        assert!(found(&cache).contains("0x0001 0x0001"), "the good file stays: {}", found(&cache));
         std::fs::remove_dir(cache.join(&temporary)).unwrap();
         sleep(RETRY_DELAY).await;
-        assert!(found().contains("0x0002 0x0002"), "{}", found());
+        assert!(found(&cache).contains("0x0002 0x0002"), "{}", found(&cache));
         file_writer.finish().await;
     }
 

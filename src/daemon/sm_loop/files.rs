@@ -64,9 +64,14 @@ impl StateFiles {
             let path = self.cache_dir.as_ref()?.join(name);
             fs::read_to_string(&path).ok().map(|text| (path, text))
         };
-        let lids = read(GUID2LID).map(|(path, text)| guid2lid::parse(&path, &text, options.lmc).0);
-        let cables = read(NEIGHBORS).map(|(path, text)| neighbors::parse(&path, &text).0);
-        EarlierPorts { lids: lids.unwrap_or_default(), cables: cables.unwrap_or_default() }
+        let mut ports = EarlierPorts::default();
+        if let Some((path, text)) = read(GUID2LID) {
+            ports.lids = guid2lid::parse(&path, &text, options.lmc).0;
+        }
+        if let Some((path, text)) = read(NEIGHBORS) {
+            ports.cables = neighbors::parse(&path, &text).0;
+        }
+        ports
     }
 
     /// Writes guid2lid if its contents changed.

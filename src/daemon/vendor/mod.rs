@@ -178,10 +178,10 @@ impl VendorManager {
         let mut batch = Tagged::new(&client);
         let mut left = due.len();
         for guid in due {
-            let Some(request) = capability_request(fabric, guid) else { continue };
-            let node = fabric.node_by_guid(guid).map(|node| fabric.node(node).route);
-            let key = node.map(|route| keys.at_end(fabric, &route)).unwrap_or_default();
-            batch.submit(guid, request.with_m_key(key));
+            let Some(node) = fabric.node_by_guid(guid) else { continue };
+            let route = fabric.node(node).route;
+            let key = keys.at_end(fabric, &route);
+            batch.submit(guid, capability_request(route).with_m_key(key));
         }
         let mut counts = AnswerCounts::default();
         let mut newest = None;

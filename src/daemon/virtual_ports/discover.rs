@@ -295,11 +295,14 @@ impl VportReader<'_> {
 
     /// The acknowledged blocks of GUIDs of a vport that has not restarted since.
     fn known_guids(&self, index: u16, info: &VportInfo) -> BTreeMap<u8, GuidBlock> {
-        let known =
-            self.known.vports.get(&index).filter(|before| {
-                before.vport.guid == info.guid() && info.state() == PortState::Active
-            });
-        known.map(|before| before.guids.clone()).unwrap_or_default()
+        match self.known.vports.get(&index) {
+            Some(before)
+                if before.vport.guid == info.guid() && info.state() == PortState::Active =>
+            {
+                before.guids.clone()
+            }
+            _ => BTreeMap::new(),
+        }
     }
 
     /// Reads one more block of P_Keys of each vport whose table may go on. False if none does.

@@ -51,14 +51,10 @@ fn text(fabric: &Fabric, ports: &ManagedPorts) -> String {
         "# index, GUID, vnode GUID, state, LID (0: that of the port), P_Keys, description\n",
     );
     for (&guid, port) in &ports.0 {
-        let place = fabric.port_by_guid(guid).map(|port| fabric.describe(port));
-        let _ = writeln!(
-            text,
-            "port {guid} {}: top index {}{}",
-            place.unwrap_or_default(),
-            port.top_index,
-            port.failure.map(|failure| format!(", {failure}")).unwrap_or_default()
-        );
+        let place = fabric.port_by_guid(guid);
+        let place = place.map_or_else(String::new, |port| fabric.describe(port));
+        let failure = port.failure.map_or_else(String::new, |failure| format!(", {failure}"));
+        let _ = writeln!(text, "port {guid} {place}: top index {}{failure}", port.top_index);
         for (index, managed) in &port.vports {
             vport(&mut text, *index, managed);
         }
@@ -71,7 +67,7 @@ fn vport(text: &mut String, index: u16, managed: &ManagedVport) {
     let keys = vport.pkeys.iter().flat_map(|block| block.0).filter(|key| key.base() != 0);
     let keys = keys.map(|key| key.to_string()).collect::<Vec<_>>().join(",");
     let lid = if vport.lid_required { vport.lid.0 } else { 0 };
-    let failure = managed.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
+    let failure = managed.failure.map_or_else(String::new, |failure| format!(" ({failure})"));
     let _ = writeln!(
         text,
         "  {index} {} {} {} {lid} {keys} \"{}\"{failure}",

@@ -67,8 +67,9 @@ impl HttpReply {
     }
 
     pub fn error(error: &ApiError) -> Self {
-        let body = serde_json::to_vec(&Problem { error: &error.text }).unwrap_or_default();
-        let body = [body, b"\n".to_vec()].concat();
+        let problem = Problem { error: &error.text };
+        let mut body = serde_json::to_vec(&problem).expect("text can be serialized");
+        body.push(b'\n');
         Self { status: error.status, content_type: JSON, body, is_gzip: false }
     }
 }

@@ -9,8 +9,11 @@ use crate::wire::attr::{NodeKind, PortState};
 
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
-    let mut families = status.fabric.as_deref().map(counts).unwrap_or_default();
-    families.extend(status.fabric.as_deref().map(names));
+    let mut families = Vec::new();
+    if let Some(fabric) = &status.fabric {
+        families.extend(counts(fabric));
+        families.push(names(fabric));
+    }
     families.extend([
         MetricFamily::gauge(
             "torus_sm_unresponsive_devices",

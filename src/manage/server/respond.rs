@@ -312,7 +312,7 @@ fn error_reply(error: &ApiError) -> Response<ReplyBody> {
 
 fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    *response.status_mut() = StatusCode::from_u16(status).expect("all statuses are of HTTP");
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -42,8 +42,7 @@ pub(super) fn text(files: &CheckedFiles, effect: &ConfigEffect, counts: FindingC
         errors: counts.errors,
         warnings: counts.warnings,
     };
-    // Numbers and text can always be serialized.
-    serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&report).expect("numbers and text can be serialized") + "\n"
 }
 
 fn file<'a>(file: &'a CheckedFile, found: &'a [Diagnostic]) -> FileReport<'a> {

@@ -92,9 +92,9 @@ impl Aliases {
         self.blocks.iter().map(|(&(port, block), (lid, guids))| (port, block, *lid, guids))
     }
 
-    /// A block of a port.
-    pub fn block(&self, port: Guid, block: u8) -> Option<&[Guid; GUID_BLOCK]> {
-        self.blocks.get(&(port, block)).map(|(_, guids)| guids)
+    /// A block of a port; zeros without aliases.
+    pub fn block(&self, port: Guid, block: u8) -> [Guid; GUID_BLOCK] {
+        self.blocks.get(&(port, block)).map_or_else(Default::default, |(_, guids)| *guids)
     }
 
     /// The GUID of the port with this alias.

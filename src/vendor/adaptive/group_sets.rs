@@ -12,8 +12,8 @@ pub(super) fn common(a: &GroupPorts, b: &GroupPorts) -> GroupPorts {
 pub(super) fn merged(held: &[GroupPorts], wanted: &[GroupPorts]) -> Vec<GroupPorts> {
     (0..held.len().max(wanted.len()))
         .map(|number| {
-            let held = words_of(held, number);
-            let wanted = words_of(wanted, number);
+            let held = ports_of(held, number);
+            let wanted = ports_of(wanted, number);
             let both = common(&held, &wanted);
             if is_empty(&held) {
                 wanted
@@ -30,6 +30,7 @@ pub(super) fn is_empty(ports: &GroupPorts) -> bool {
     ports.iter().all(|&word| word == 0)
 }
 
-fn words_of(table: &[GroupPorts], number: usize) -> [u64; 4] {
+/// The ports of a group; none beyond the end of the table.
+pub(super) fn ports_of(table: &[GroupPorts], number: usize) -> GroupPorts {
     table.get(number).copied().unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! The tables of adaptive routing that the switches of a subnet should have.
 
+use super::group_sets::ports_of;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::Plan;
@@ -194,9 +195,7 @@ impl SwitchTarget {
 /// A block of groups by number.
 pub(super) fn group_block(groups: &[GroupPorts], block: u32) -> ArGroupBlock {
     let first = block as usize * AR_GROUP_BLOCK;
-    ArGroupBlock::of(std::array::from_fn(|index| {
-        groups.get(first + index).copied().unwrap_or_default()
-    }))
+    ArGroupBlock::of(std::array::from_fn(|index| ports_of(groups, first + index)))
 }
 
 /// Number of blocks that hold groups.

@@ -35,8 +35,7 @@ pub(super) fn line(event: &LogEvent<'_>, thread: i32, prefix: Option<&str>) -> S
         prefix,
         message: event.message,
     };
-    // Numbers and text can always be serialized.
-    serde_json::to_string(&line).unwrap_or_default()
+    serde_json::to_string(&line).expect("numbers and text can be serialized")
 }
 
 /// The line, with its end, of an event of the management interface; `None` if that is no object.

@@ -62,8 +62,9 @@ impl StrangerLog {
         for peer in &strangers {
             if !self.0.contains(&peer.guid()) {
                 let port = fabric.port_by_guid(peer.guid());
-                let name = port.map(|port| fabric.node_of(port).name().to_string());
-                operator_log::foreign_sm(peer, &name.unwrap_or_default());
+                let name =
+                    port.map_or_else(String::new, |port| fabric.node_of(port).name().to_string());
+                operator_log::foreign_sm(peer, &name);
             }
         }
         self.0 = strangers.iter().map(|peer| peer.guid()).collect();
