@@ -82,7 +82,7 @@ pub(super) fn mtu(text: &str) -> Result<u8, String> {
     if let Some(index) = known {
         return Ok(index as u8 + 1);
     }
-    let meant = value.filter(|&bytes| bytes > 5).map(|bytes| {
+    let meant = value.filter(|&bytes| bytes > 5).map_or_else(String::new, |bytes| {
         // A number up to 16 is a wrong code: suggest the largest code. Others are sizes in bytes.
         let least = MTUS.iter().position(|&mtu| bytes > 16 && mtu >= bytes);
         let least = least.unwrap_or(MTUS.len() - 1);
@@ -90,9 +90,8 @@ pub(super) fn mtu(text: &str) -> Result<u8, String> {
     });
     Err(format!(
         "{} is not an MTU: write 1, 2, 3, 4 or 5, or the bytes they mean: 256, 512, 1024, 2048 or \
-         4096{}",
-        quoted(text),
-        meant.unwrap_or_default()
+         4096{meant}",
+        quoted(text)
     ))
 }
 

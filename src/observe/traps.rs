@@ -365,8 +365,10 @@ mod tests {
         notice.set_issuer_lid(Lid(lid));
         notice.set_subject_lid(Lid(lid));
         notice.set_capability_mask(7);
-        notice.set_other_local_changes(flags.is_some());
-        notice.set_change_flags(flags.unwrap_or_default());
+        if let Some(flags) = flags {
+            notice.set_other_local_changes(true);
+            notice.set_change_flags(flags);
+        }
         notice
     }
 

@@ -251,8 +251,7 @@ impl<'a> Retention<'a> {
             port.guid = before.guid;
             port.share_info(before);
         }
-        let table = self.known.pkeys.get(slot.index()).cloned().unwrap_or_default();
-        if !table.is_empty() {
+        if let Some(table) = self.known.pkeys.get(slot.index()).filter(|table| !table.is_empty()) {
             self.state.read_pkeys.entry(now).or_insert_with(|| table.to_vec());
         }
     }

@@ -63,7 +63,7 @@ mod tests {
         let mut info = ClassPortInfo::default();
         let mut problem = |change: fn(&mut ClassPortInfo), index| {
             change(&mut info);
-            read(&info, |_| index).err().unwrap_or_default()
+            read(&info, |_| index).expect_err("the redirection is incomplete")
         };
         assert!(problem(|_| (), Some(0)).starts_with("GID redirection"));
         assert_eq!(problem(|info| info.set_redirect_lid(Lid(9)), Some(0)), "Invalid RedirectQP");

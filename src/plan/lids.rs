@@ -326,7 +326,8 @@ impl Assignment<'_> {
         });
         let first = vports.first()?.end;
         let port = self.fabric.describe(first.physical);
-        let first = format!("vport {} of {port}", first.vport.unwrap_or_default());
+        let index = first.vport.expect("the end of a vport has its index");
+        let first = format!("vport {index} of {port}");
         let text = match vports.len() {
             1 => format!("out of LIDs: {first} requires one of its own, and stays in INIT"),
             count => format!(

@@ -228,7 +228,10 @@ impl Update<'_> {
         let (ports, qos) = match changed.filter(|_| same_setup) {
             Some(changed) => {
                 let ports = self.links(&lids, &routing, sources.as_ref(), &partitions);
-                let qos = sources.map(|sources| self.qos(&sources, &routing, &ports, changed));
+                let qos = match &sources {
+                    Some(sources) => self.qos(sources, &routing, &ports, changed),
+                    None => QosTables::default(),
+                };
                 (ports, qos)
             }
             None => {
@@ -241,14 +244,16 @@ impl Update<'_> {
                     &partitions,
                     links::targets,
                 );
-                let qos = sources
-                    .map(|sources| qos::tables(input.fabric, sources, &*routing.policy, &ports));
+                let qos = match sources {
+                    Some(sources) => qos::tables(input.fabric, sources, &*routing.policy, &ports),
+                    None => QosTables::default(),
+                };
                 (ports, qos)
             }
         };
         let (multicast, groups) = self.multicast(&lids, &routing);
         let stage_results = StageResults { lids: lid_notes, partitions: partition_notes, groups };
-        let qos = qos.unwrap_or_default();
+
         let parts = PlanParts { lids, routing, ports, qos, partitions, multicast };
         let plan = compute::finish(input, parts, &stage_results);
         Ok(Planned { plan, memory, stage_results })

@@ -84,7 +84,11 @@ pub(super) fn through_temporary(
     fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
     put: impl FnOnce(fs::File, &Path) -> io::Result<()>,
 ) -> Result<(), FileWriteError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let Some(name) = path.file_name() else {
+        let source = io::ErrorKind::IsADirectory.into();
+        return Err(FileWriteError { path: path.to_owned(), source });
+    };
+    let mut name = name.to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let written = create(&temporary, sync, mode, fill).and_then(|file| put(file, &temporary));

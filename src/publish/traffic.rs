@@ -124,11 +124,10 @@ impl RoutedTraffic<'_> {
     }
 
     fn ports(&self, switch: SwitchId, lid: Lid) -> PortMask {
-        let fixed = self.plan.routing.lft(switch).out(lid);
-        match fixed.and_then(|_| (self.choices)(switch, lid)) {
-            Some(ports) => ports,
-            None => fixed.map(PortMask::only).unwrap_or_default(),
-        }
+        let Some(fixed) = self.plan.routing.lft(switch).out(lid) else {
+            return PortMask::default();
+        };
+        (self.choices)(switch, lid).unwrap_or_else(|| PortMask::only(fixed))
     }
 }
 

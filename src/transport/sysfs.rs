@@ -173,10 +173,10 @@ impl Sysfs {
     /// [`PortError::NoAdapter`] without any device; [`PortError::AbiVersion`]; read errors.
     pub fn ports(&self) -> Result<LocalPorts, PortError> {
         let adapters = self.class.join("infiniband");
-        let mut names = list(&adapters).unwrap_or_default();
-        if names.is_empty() {
-            return Err(PortError::NoAdapter(adapters));
-        }
+        let mut names = match list(&adapters) {
+            Ok(names) if !names.is_empty() => names,
+            _ => return Err(PortError::NoAdapter(adapters)),
+        };
         names.sort();
         let umads = self.umad_devices()?;
         let mut found = LocalPorts::default();

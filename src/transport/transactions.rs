@@ -421,8 +421,8 @@ impl Transactions {
 
     /// Takes the tags of the requests of a batch that stalled since the last call.
     pub(super) fn take_stalls(&mut self, batch: BatchId) -> Vec<Tag> {
-        let batch = self.batches[batch.0].as_mut();
-        batch.map(|batch| std::mem::take(&mut batch.stalls)).unwrap_or_default()
+        let Some(batch) = &mut self.batches[batch.0] else { return Vec::new() };
+        std::mem::take(&mut batch.stalls)
     }
 
     /// Sets the waker for results of a batch.

@@ -118,7 +118,7 @@ pub type PortBits = [u8; 32];
 impl SwitchCongestionSetting {
     /// The ports that mark packets although they are victims of congestion.
     pub fn victim_mask(&self) -> PortBits {
-        self.0[VICTIM_MASK].try_into().unwrap_or_default()
+        self.0[VICTIM_MASK].try_into().expect("32 bytes")
     }
 
     pub fn set_victim_mask(&mut self, mask: &PortBits) {
@@ -127,7 +127,7 @@ impl SwitchCongestionSetting {
 
     /// The ports with credit starvation.
     pub fn credit_mask(&self) -> PortBits {
-        self.0[CREDIT_MASK].try_into().unwrap_or_default()
+        self.0[CREDIT_MASK].try_into().expect("32 bytes")
     }
 
     pub fn set_credit_mask(&mut self, mask: &PortBits) {

@@ -151,8 +151,9 @@ fn removed(
     }
     table.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
     let is_left = |&(key, index): &(Pkey, u16)| {
-        let now = table.get(usize::from(index)).copied().unwrap_or_default();
-        index > 0 && !is_at_index_0(&key_index.0, key) && (now.0 == 0 || name(now) == name(key))
+        let now = table.get(usize::from(index));
+        let is_index_left = now.is_none_or(|&now| now.0 == 0 || name(now) == name(key));
+        index > 0 && !is_at_index_0(&key_index.0, key) && is_index_left
     };
     let stood = old.iter().copied().zip(0..).filter(|(key, _)| key.base() != 0);
     let mut removed: Vec<(Pkey, u16)> = stood.filter(is_left).collect();

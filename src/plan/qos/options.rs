@@ -62,9 +62,9 @@ impl QosConfig {
         let general = raw!(options, qos_high_limit, qos_vlarb_high, qos_vlarb_low, qos_sl2vl);
         let default = PortQosOptions {
             high_limit: 0,
-            high: arbitration(DEFAULT_VLARB_HIGH).unwrap_or_default(),
-            low: arbitration(DEFAULT_VLARB_LOW).unwrap_or_default(),
-            sl_to_vl: mapping(DEFAULT_SL2VL).map(SlToVl::new).unwrap_or_default(),
+            high: arbitration(DEFAULT_VLARB_HIGH).expect("the default list is valid"),
+            low: arbitration(DEFAULT_VLARB_LOW).expect("the default list is valid"),
+            sl_to_vl: SlToVl::new(mapping(DEFAULT_SL2VL).expect("the default list is valid")),
         };
         let general = general.over(&default);
         let kind = |raw: UnparsedOptions<'_>| raw.over(&general);

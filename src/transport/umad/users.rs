@@ -47,9 +47,10 @@ fn has_open(pid: u32, path: &Path) -> bool {
 }
 
 fn command(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let name = name.trim_end();
-    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
+    match fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) if !name.trim_end().is_empty() => name.trim_end().to_owned(),
+        _ => "unknown".to_owned(),
+    }
 }
 
 #[cfg(test)]

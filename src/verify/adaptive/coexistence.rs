@@ -202,12 +202,16 @@ impl<'a> CoexistingTables<'a> {
         while let Some(to) = new.pop() {
             for from in self.links.around(to as usize) {
                 let own = self.before[from as usize].and_then(|table| table.out(lid));
-                let choices = (self.choices)(SwitchId(from), lid).unwrap_or_default();
                 if own.is_some_and(|port| leads_to(&self.links, from, port, to)) {
                     if is_static.insert(from) {
                         new.push(from);
                     }
-                } else if choices.iter().any(|port| leads_to(&self.links, from, port, to)) {
+                    continue;
+                }
+                let choices = (self.choices)(SwitchId(from), lid);
+                if choices.is_some_and(|ports| {
+                    ports.iter().any(|port| leads_to(&self.links, from, port, to))
+                }) {
                     may_choose.insert(SwitchId(from));
                 }
             }

@@ -272,6 +272,6 @@ impl GroupLoopSearch<'_> {
         self.pass.add(its.map_or(&[], std::slice::from_ref), self.groups, &all);
         let graph = self.prover.graph(self.traffic, &all);
         let cycle = graph.cycle(self.prover.fabric, self.prover.network);
-        cycle.map(|cycle| cycle.to_string()).unwrap_or_default()
+        cycle.expect("the groups of a looped LID close a cycle").to_string()
     }
 }

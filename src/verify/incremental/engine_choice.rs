@@ -57,8 +57,8 @@ impl<T> PlanAttempt<T> {
             }
             Err(failure) => match failure.credit_loop() {
                 Some(credit_loop) => {
-                    let cause = failure.cause.as_ref().map(|cause| format!("; {cause}"));
-                    let cause = cause.unwrap_or_default();
+                    let cause = failure.cause.as_ref();
+                    let cause = cause.map_or_else(String::new, |cause| format!("; {cause}"));
                     NextStep::TryOthers(format!("its routes are rejected: {credit_loop}{cause}"))
                 }
                 None => NextStep::Stop,

@@ -65,7 +65,7 @@ impl HostRoles {
     fn new(options: &FtreeOptions<'_>) -> Self {
         Self {
             compute: options.compute_nodes.map(guid_set),
-            io: options.io_nodes.map(guid_set).unwrap_or_default(),
+            io: options.io_nodes.map_or_else(HashSet::new, guid_set),
         }
     }
 

@@ -26,9 +26,9 @@ pub(super) struct Host {
 /// All hosts with a LID, by switch and port. Compute nodes are the ports of `cn_guid_file`, else all
 /// ports of channel adapters that are not in `io_guid_file`.
 pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, lists: &GuidLists) -> Vec<Host> {
-    let set = |list: &Vec<Guid>| list.iter().copied().collect::<HashSet<Guid>>();
-    let compute = lists.compute_nodes.as_ref().map(set);
-    let io = lists.io_nodes.as_ref().map(set).unwrap_or_default();
+    let compute = lists.compute_nodes.as_ref();
+    let compute = compute.map(|list| list.iter().copied().collect::<HashSet<Guid>>());
+    let io: HashSet<Guid> = lists.io_nodes.iter().flatten().copied().collect();
     let host = |port: PortId| {
         let peer = linked_peer(fabric, port)?;
         let guid = fabric.port(port).guid;

@@ -114,8 +114,7 @@ fn deadlock(grid: &Grid, names: &PartNames<'_>, are_rings_whole: bool) -> Option
     let places: Vec<String> =
         missing.iter().take(MAX_LISTED_SWITCHES).map(|&at| names.switch(at)).collect();
     let more = if missing.len() > MAX_LISTED_SWITCHES { ", …" } else { "" };
-    let remedy = other_axes(&grid.lattice, &missing).filter(|_| are_rings_whole);
-    let remedy = remedy.unwrap_or_default();
+    let remedy = if are_rings_whole { other_axes(&grid.lattice, &missing) } else { String::new() };
     let text = format!(
         "{} switches are missing: {}{more}. Routing around them could deadlock: only missing \
          switches with the same x and y that follow each other along z can be routed \
@@ -127,9 +126,11 @@ fn deadlock(grid: &Grid, names: &PartNames<'_>, are_rings_whole: bool) -> Option
 }
 
 /// The remedy for missing switches that follow each other along x or y: another order of the axes,
-/// by which they follow each other along z. An unused axis becomes x.
-fn other_axes(lattice: &Lattice, missing: &[Position]) -> Option<String> {
-    let along = (0..2).find(|&axis| form_one_run(lattice, missing, axis))?;
+/// by which they follow each other along z. An unused axis becomes x. Empty if no order helps.
+fn other_axes(lattice: &Lattice, missing: &[Position]) -> String {
+    let Some(along) = (0..2).find(|&axis| form_one_run(lattice, missing, axis)) else {
+        return String::new();
+    };
     let mut order = [0, 1, 2];
     order.swap(along, 2);
     order[..2].sort_by_key(|&axis| lattice.is_active(axis));
@@ -143,13 +144,13 @@ fn other_axes(lattice: &Lattice, missing: &[Position]) -> Option<String> {
         .filter(|&(&old, new)| lattice.is_active(old) && AXIS_NAMES[old] != new)
         .map(|(&old, new)| format!("{} to {new}", AXIS_NAMES[old]))
         .collect();
-    Some(format!(
+    format!(
         ". These follow each other along {}: with `{size}` in torus-2QoS.conf, and links and \
          datelines renamed ({}), torus-2QoS can route around them; the SLs of established \
          connections change by this",
         AXIS_NAMES[along],
         renamed.join(", ")
-    ))
+    )
 }
 
 /// True if these positions are consecutive along an axis and otherwise equal, and not its whole ring.

@@ -291,10 +291,10 @@ impl<'a> RoutingPass<'a> {
             return TakenSnapshot { snapshot, changes };
         }
         let snapshot = TorusSnapshot::new(fabric, grid);
-        let changes = self
-            .previous
-            .map(|torus| snapshot.changes_since(torus.snapshot(), max_changes))
-            .unwrap_or_default();
+        let changes = match self.previous {
+            Some(torus) => snapshot.changes_since(torus.snapshot(), max_changes),
+            None => Vec::new(),
+        };
         TakenSnapshot { snapshot, changes }
     }
 

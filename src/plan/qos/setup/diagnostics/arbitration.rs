@@ -166,7 +166,7 @@ impl SetupContext<'_> {
         let Some(start) = table.entries.first() else { return found };
         let Table { name, entries, .. } = table;
         if let Some(first) = shortfall.short.first {
-            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
+            let info = self.info_of_example(first);
             let cap = caps(&info)[usize::from(*name == "vlarb-low")];
             let at = entries.get(cap).unwrap_or(start).at;
             let count = entries.len();
@@ -183,7 +183,7 @@ impl SetupContext<'_> {
             found.push(self.diagnostic(Severity::Error, at, message));
         }
         if let Some(first) = shortfall.without.first {
-            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
+            let info = self.info_of_example(first);
             let at = entries
                 .iter()
                 .find(|entry| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1)

@@ -165,7 +165,7 @@ impl SetupContext<'_> {
             found.push(self.diagnostic(Severity::Warning, scope.at, message));
         }
         if let Some(first) = tally.without.first {
-            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
+            let info = self.info_of_example(first);
             let place = scope
                 .vls
                 .iter()

@@ -17,6 +17,7 @@ use crate::config::qos_policy::PolicyPlace;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::{Severity, counted};
 use crate::plan::port_targets::PortTargets;
+use crate::plan::qos::vls::configurable_info;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::PortInfo;
 
@@ -73,6 +74,12 @@ impl SetupContext<'_> {
             format!("this {what} matches no port of the fabric")
         };
         self.diagnostic(Severity::Warning, at, message)
+    }
+
+    /// The target PortInfo of a port that lacks part of what its tables want.
+    fn info_of_example(&self, port: PortId) -> PortInfo {
+        let info = configurable_info(self.fabric, self.targets, port);
+        info.expect("only ports with QoS tables are counted")
     }
 
     /// Describes ports by an example: `port X`, or `12 ports, such as port X`.

@@ -23,7 +23,7 @@ pub(super) fn characteristic(matrix: &LocalDistances) -> Vec<i32> {
         }
         minors[columns] = minor;
     }
-    minors.pop().unwrap_or_default()
+    minors.pop().expect("one minor for each set of columns, the last for all of them")
 }
 
 /// Adds `sign * factor * (entry - x)` to a sum, or `sign * factor * entry` off the diagonal.

@@ -224,7 +224,8 @@ impl Trees {
             list.clear();
             self.by_length[hops] = list;
         }
-        let arrived = self.by_length.first_mut().map(std::mem::take).unwrap_or_default();
-        arrived.iter().for_each(|&at| self.paths[at as usize] = 0);
+        if let Some(arrived) = self.by_length.first_mut() {
+            arrived.drain(..).for_each(|at| self.paths[at as usize] = 0);
+        }
     }
 }
