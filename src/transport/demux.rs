@@ -100,12 +100,21 @@ pub struct MadDemux {
     queues: Mutex<Option<Queues>>,
     inline_responder: OnceLock<Arc<dyn InlineResponder>>,
     transfer_observer: Arc<ObserverSlot>,
+    counts: MadCounts,
+    closed: OnceLock<String>,
+}
+
+/// Numbers of received MADs.
+#[derive(Default)]
+struct MadCounts {
     /// SA requests since the port was idle.
     requests_since_idle: AtomicUsize,
-    overflowed: AtomicU64,
-    stray_responses: AtomicU64,
+    /// Responses since the receivers were woken.
     responses_since_wake: AtomicUsize,
-    closed: OnceLock<String>,
+    /// MADs dropped because their queue was full.
+    overflowed: AtomicU64,
+    /// Responses and timeouts without a pending request.
+    stray_responses: AtomicU64,
 }
 
 impl MadDemux {
@@ -127,10 +136,7 @@ impl MadDemux {
             })),
             inline_responder: OnceLock::new(),
             transfer_observer: Arc::default(),
-            requests_since_idle: AtomicUsize::new(0),
-            overflowed: AtomicU64::new(0),
-            stray_responses: AtomicU64::new(0),
-            responses_since_wake: AtomicUsize::new(0),
+            counts: MadCounts::default(),
             closed: OnceLock::new(),
         };
         (Arc::new(demux), Unsolicited { smp, sa, sa_outcomes })
@@ -154,12 +160,12 @@ impl MadDemux {
     /// Number of unsolicited MADs dropped because their queue was full, or their sender had sent too
     /// many.
     pub fn overflowed(&self) -> u64 {
-        self.overflowed.load(Ordering::Relaxed)
+        self.counts.overflowed.load(Ordering::Relaxed)
     }
 
     /// Number of responses and timeouts that belong to no pending request.
     pub fn stray_responses(&self) -> u64 {
-        self.stray_responses.load(Ordering::Relaxed)
+        self.counts.stray_responses.load(Ordering::Relaxed)
     }
 
     /// The reason why the port was closed.
@@ -236,7 +242,7 @@ impl MadDemux {
             };
             match effect {
                 TimeoutEffect::Unmatched => {
-                    self.stray_responses.fetch_add(1, Ordering::Relaxed);
+                    self.counts.stray_responses.fetch_add(1, Ordering::Relaxed);
                     return;
                 }
                 TimeoutEffect::Retransmit(transmit) => Some(transmit),
@@ -246,7 +252,7 @@ impl MadDemux {
         if let Some(transmit) = transmit {
             self.send(&transmit);
         }
-        let responses = self.responses_since_wake.fetch_add(1, Ordering::Relaxed) + 1;
+        let responses = self.counts.responses_since_wake.fetch_add(1, Ordering::Relaxed) + 1;
         if responses >= MAX_RESPONSES_PER_WAKE {
             self.wake_receivers();
         }
@@ -256,18 +262,18 @@ impl MadDemux {
     /// and a report times out at the notice dispatcher.
     fn queue_sa_outcome(&self, delivery: &Delivery<'_>) {
         let Some(outcome) = sa_outcome(delivery) else {
-            self.stray_responses.fetch_add(1, Ordering::Relaxed);
+            self.counts.stray_responses.fetch_add(1, Ordering::Relaxed);
             return;
         };
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(queues) = queues.as_ref() else { return };
         if queues.sa_outcomes.try_send(outcome).is_err() {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            self.counts.overflowed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn wake_receivers(&self) {
-        self.responses_since_wake.store(0, Ordering::Relaxed);
+        self.counts.responses_since_wake.store(0, Ordering::Relaxed);
         self.wake();
     }
 
@@ -276,10 +282,11 @@ impl MadDemux {
         if delivery.agent != Agent::Sa {
             return false;
         }
-        let high_load = self.requests_since_idle.load(Ordering::Relaxed) >= HIGH_LOAD_REQUESTS;
+        let high_load =
+            self.counts.requests_since_idle.load(Ordering::Relaxed) >= HIGH_LOAD_REQUESTS;
         // Under high load the readers do not compete for the cache line of the counter.
         if !high_load {
-            self.requests_since_idle.fetch_add(1, Ordering::Relaxed);
+            self.counts.requests_since_idle.fetch_add(1, Ordering::Relaxed);
         }
         let Some(responder) = self.inline_responder.get() else { return false };
         match responder.serve(&delivery.from, delivery.mad, high_load) {
@@ -305,7 +312,7 @@ impl MadDemux {
         let arrived = Instant::now();
         let is_smp = matches!(delivery.agent, Agent::SmiDirected | Agent::SmiLid);
         if is_smp && !self.smp_intake.admit(delivery.from.lid, delivery.mad, arrived) {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            self.counts.overflowed.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let inbound = Inbound {
@@ -326,7 +333,7 @@ impl MadDemux {
             queue.try_send(inbound).is_err()
         };
         if is_dropped {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            self.counts.overflowed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -366,8 +373,8 @@ impl MadSink for MadDemux {
     }
 
     fn idle(&self) {
-        self.requests_since_idle.store(0, Ordering::Relaxed);
-        if self.responses_since_wake.load(Ordering::Relaxed) > 0 {
+        self.counts.requests_since_idle.store(0, Ordering::Relaxed);
+        if self.counts.responses_since_wake.load(Ordering::Relaxed) > 0 {
             self.wake_receivers();
         }
     }
@@ -394,7 +401,7 @@ impl MadDemux {
             (true, Agent::Sa) => self.queue_sa_outcome(delivery),
             (true, Agent::Perf | Agent::Congestion) => {
                 if !self.gsi.complete(delivery) {
-                    self.stray_responses.fetch_add(1, Ordering::Relaxed);
+                    self.counts.stray_responses.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
