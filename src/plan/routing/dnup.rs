@@ -10,7 +10,7 @@
 //! OpenSM; `refuse_faulty_routes` refuses such fabrics and loops.
 
 use super::balancing::hops::{HopRule, TargetHops};
-use super::balancing::{Balancing, has_hosts};
+use super::balancing::{Balancing, RouteProperties, has_hosts};
 use super::switch_graph::SwitchGraph;
 use super::updn::ranks::{Ranks, UNRANKED};
 use super::{Engine, Routing, RoutingError, RoutingInput};
@@ -73,11 +73,16 @@ impl Engine for Dnup {
         }
         let balanced = Balancing {
             rule: Some(Arc::new(rule)),
-            avoids_loops: !connect_roots,
-            may_omit_switch_routes: true,
-            unrouted_remedy: (!connect_roots)
-                .then_some("connect_roots allows other paths, and nue and minhop reach all hosts"),
-            structure,
+            properties: RouteProperties {
+                avoids_loops: !connect_roots,
+                may_omit_switch_routes: true,
+                may_use_uncabled_ports: false,
+                unrouted_remedy: (!connect_roots).then_some(
+                    "connect_roots allows other paths, and nue and minhop reach all hosts",
+                ),
+                dumps: Vec::new(),
+                structure,
+            },
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();

@@ -45,10 +45,8 @@ impl Engine for FileEngine {
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
-        let mut balancing = Balancing {
-            may_use_uncabled_ports: true,
-            ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
-        };
+        let mut balancing = Balancing::of_shortest_paths(NAME, input, &self.lists, &graph);
+        balancing.properties.may_use_uncabled_ports = true;
         if let Some(matrix) = &self.lists.lid_matrix {
             let matrix = matrix.as_ref().as_ref().map_err(|notes| refusal(notes.clone()))?;
             balancing.rule = Some(Arc::new(LoadedHops::new(input.fabric, input.lids, matrix)));

@@ -34,11 +34,10 @@ mod select;
 pub(in crate::plan) mod tests;
 mod topology_record;
 
-pub use policy::BalancedPolicy;
+pub use policy::{BalancedPolicy, RouteProperties};
 
-use super::structure::EngineStructure;
 use super::switch_graph::{SwitchGraph, linked_peer};
-use super::{Dump, Lft, Routing, RoutingInput};
+use super::{Lft, Routing, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
@@ -90,17 +89,7 @@ pub(super) struct Balancing<'a> {
     pub rule: Option<Arc<dyn HopRule>>,
     /// True if a switch uses only the ports to the neighbour of the first suitable port (dor).
     pub dimension_order: bool,
-    /// True if the rules of the engine are meant to exclude credit loops.
-    pub avoids_loops: bool,
-    /// True if switches without hosts may lack routes to each other.
-    pub may_omit_switch_routes: bool,
-    /// True if entries may lead to ports without a cable.
-    pub may_use_uncabled_ports: bool,
-    /// Advice about pairs of hosts without a route, if the engine has any of its own.
-    pub unrouted_remedy: Option<&'static str>,
-    /// Dump files of the engine beside that of the min hop tables.
-    pub dumps: Vec<Dump>,
-    pub structure: EngineStructure,
+    pub properties: RouteProperties,
 }
 
 impl<'a> Balancing<'a> {
@@ -121,12 +110,7 @@ impl<'a> Balancing<'a> {
             graph,
             rule: None,
             dimension_order: false,
-            avoids_loops: false,
-            may_omit_switch_routes: false,
-            may_use_uncabled_ports: false,
-            unrouted_remedy: None,
-            dumps: Vec::new(),
-            structure: EngineStructure::default(),
+            properties: RouteProperties::default(),
         }
     }
 
@@ -183,12 +167,7 @@ impl<'a> Balancing<'a> {
         let policy = BalancedPolicy {
             record,
             rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
-            avoids_loops: self.avoids_loops,
-            may_omit_switch_routes: self.may_omit_switch_routes,
-            may_use_uncabled_ports: self.may_use_uncabled_ports,
-            unrouted_remedy: self.unrouted_remedy,
-            dumps: self.dumps,
-            structure: self.structure,
+            properties: self.properties,
         };
         let policy = Arc::new(policy);
         Routing { engine: self.engine, lfts, policy, notes, routing_errors: Vec::new() }

@@ -16,12 +16,23 @@ use std::sync::Arc;
 pub struct BalancedPolicy {
     pub(super) record: RoutingRecord,
     pub(super) rule: Arc<dyn HopRule>,
-    pub(super) avoids_loops: bool,
-    pub(super) may_omit_switch_routes: bool,
-    pub(super) may_use_uncabled_ports: bool,
-    pub(super) unrouted_remedy: Option<&'static str>,
-    pub(super) dumps: Vec<Dump>,
-    pub(super) structure: EngineStructure,
+    pub(super) properties: RouteProperties,
+}
+
+/// Properties of an engine's routes that follow from its rules, not from the fabric.
+#[derive(Debug, Default)]
+pub struct RouteProperties {
+    /// True if the rules of the engine are meant to exclude credit loops.
+    pub avoids_loops: bool,
+    /// True if switches without hosts may lack routes to each other.
+    pub may_omit_switch_routes: bool,
+    /// True if entries may lead to ports without a cable.
+    pub may_use_uncabled_ports: bool,
+    /// Advice about pairs of hosts without a route, if the engine has any of its own.
+    pub unrouted_remedy: Option<&'static str>,
+    /// Dump files of the engine beside that of the min hop tables.
+    pub dumps: Vec<Dump>,
+    pub structure: EngineStructure,
 }
 
 impl BalancedPolicy {
@@ -51,28 +62,28 @@ impl RoutingPolicy for BalancedPolicy {
     }
 
     fn avoids_credit_loops(&self) -> bool {
-        self.avoids_loops
+        self.properties.avoids_loops
     }
 
     fn may_omit_switch_routes(&self) -> bool {
-        self.may_omit_switch_routes
+        self.properties.may_omit_switch_routes
     }
 
     fn may_use_uncabled_ports(&self) -> bool {
-        self.may_use_uncabled_ports
+        self.properties.may_use_uncabled_ports
     }
 
     fn unrouted_remedy(&self) -> &'static str {
-        self.unrouted_remedy.unwrap_or(DEFAULT_UNROUTED_REMEDY)
+        self.properties.unrouted_remedy.unwrap_or(DEFAULT_UNROUTED_REMEDY)
     }
 
     fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
         let matrix = lid_matrix::dump(fabric, lids, self.hop_weights(), self.rule());
-        self.dumps.iter().cloned().chain(matrix).collect()
+        self.properties.dumps.iter().cloned().chain(matrix).collect()
     }
 
     fn structure(&self) -> EngineStructure {
-        self.structure.clone()
+        self.properties.structure.clone()
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -20,7 +20,7 @@ pub(super) mod ranks;
 mod roots;
 
 use super::balancing::hops::HopRule;
-use super::balancing::{Balancing, Gap};
+use super::balancing::{Balancing, Gap, RouteProperties};
 use super::structure::EngineStructure;
 use super::switch_graph::SwitchGraph;
 use super::{Dump, Engine, Routing, RoutingError, RoutingInput};
@@ -74,14 +74,17 @@ impl Engine for Updn {
         let rule: Arc<dyn HopRule> = Arc::new(UpDown { ranks, ids, connect_roots });
         let balanced = Balancing {
             rule: Some(rule),
-            avoids_loops: !connect_roots,
-            may_omit_switch_routes: true,
-            unrouted_remedy: Some(
-                "name other roots in root_guid_file, or choose an engine that reaches them, such as \
-                 nue or minhop",
-            ),
-            dumps: vec![dump.clone()],
-            structure,
+            properties: RouteProperties {
+                avoids_loops: !connect_roots,
+                may_omit_switch_routes: true,
+                may_use_uncabled_ports: false,
+                unrouted_remedy: Some(
+                    "name other roots in root_guid_file, or choose an engine that reaches them, such as \
+                     nue or minhop",
+                ),
+                dumps: vec![dump.clone()],
+                structure,
+            },
             ..Balancing::of_shortest_paths(NAME, input, &self.lists, &graph)
         }
         .route();
