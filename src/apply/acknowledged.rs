@@ -29,13 +29,10 @@ type SetKey = (Guid, u16, u32);
 #[derive(Clone, Debug, Default)]
 pub struct Acknowledged {
     last: Option<(Arc<Fabric>, Arc<Plan>)>,
-    pending: HashSet<SetKey>,
-    /// Nodes with exceptions: pending Sets or withheld blocks.
-    with_exceptions: HashSet<Guid>,
+    exceptions: PlanExceptions,
     /// Sets of the last reconfigurations without an answer, so that either version may be in effect.
     unanswered: HashSet<SetKey>,
-    /// Withheld linear forwarding table blocks, by node GUID and block number.
-    withheld_blocks: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
+
     /// Nodes that have lost their tables since, for example by a reboot.
     tables_lost: HashSet<Guid>,
     /// Channel adapters and routers that had lost their tables when the last reconfiguration began.
@@ -48,6 +45,36 @@ pub struct Acknowledged {
     settled: Option<Settled>,
     /// The last plan was compared with what the devices hold, but never applied.
     is_adopted: bool,
+}
+
+/// The differences between the last plan and what the devices hold.
+#[derive(Clone, Debug, Default)]
+struct PlanExceptions {
+    /// Sets that are not acknowledged.
+    pending: HashSet<SetKey>,
+    /// Withheld linear forwarding table blocks, by node GUID and block number, with the entries that
+    /// the device holds.
+    withheld_blocks: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
+    /// All nodes with exceptions, and some that had one since the last plan.
+    nodes: HashSet<Guid>,
+}
+
+impl PlanExceptions {
+    fn pend(&mut self, set: SetKey) {
+        self.nodes.insert(set.0);
+        self.pending.insert(set);
+    }
+
+    fn withhold(&mut self, guid: Guid, block: u32, data: Box<[u8; LFT_BLOCK]>) {
+        self.nodes.insert(guid);
+        self.withheld_blocks.insert((guid, block), data);
+    }
+
+    fn clear(&mut self) {
+        self.pending.clear();
+        self.withheld_blocks.clear();
+        self.nodes.clear();
+    }
 }
 
 /// The tables of one node.
@@ -164,7 +191,8 @@ impl Acknowledged {
 
     /// True if a Set was sent and not acknowledged.
     pub fn is_pending(&self, guid: Guid, attr_id: u16, attr_mod: u32) -> bool {
-        !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
+        let pending = &self.exceptions.pending;
+        !pending.is_empty() && pending.contains(&(guid, attr_id, attr_mod))
     }
 
     /// True if a Set was sent and has no answer: what was read of the device may be from before it.
@@ -288,17 +316,14 @@ impl Acknowledged {
 
     fn pend(&mut self, set: SetKey) {
         debug_assert!(self.last.is_some(), "a block differs from a plan that was applied");
-        self.with_exceptions.insert(set.0);
-        self.pending.insert(set);
+        self.exceptions.pend(set);
     }
 
     /// Records that the devices hold `plan`, except for the `failed` Sets.
     pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[SetId]) {
         debug_assert_eq!(plan.ports.len(), fabric.ports().len(), "a plan for another fabric");
         self.last = Some((fabric.clone(), plan.clone()));
-        self.pending.clear();
-        self.with_exceptions.clear();
-        self.withheld_blocks.clear();
+        self.exceptions.clear();
         failed.iter().for_each(|set| self.pend(set.key(fabric)));
         self.tables_lost = unread_switches(fabric).collect();
         self.settled = None;
@@ -316,7 +341,7 @@ impl Acknowledged {
     ) {
         debug_assert!(self.last.is_some(), "groups change after a plan was applied");
         for set in arrived {
-            self.pending.remove(&set.key(fabric));
+            self.exceptions.pending.remove(&set.key(fabric));
         }
         failed.iter().for_each(|set| self.pend(set.key(fabric)));
         self.last = Some((fabric.clone(), plan.clone()));
@@ -325,38 +350,39 @@ impl Acknowledged {
     /// Records a linear forwarding table block that was withheld, with the entries that the device
     /// holds.
     pub fn withhold(&mut self, guid: Guid, block: u32, data: Box<[u8; LFT_BLOCK]>) {
-        self.with_exceptions.insert(guid);
-        self.withheld_blocks.insert((guid, block), data);
+        self.exceptions.withhold(guid, block, data);
     }
 
     /// The entries of a withheld linear forwarding table block.
     pub fn withheld_block(&self, guid: Guid, block: u32) -> Option<&[u8]> {
-        if self.withheld_blocks.is_empty() {
+        let withheld_blocks = &self.exceptions.withheld_blocks;
+        if withheld_blocks.is_empty() {
             return None;
         }
-        self.withheld_blocks.get(&(guid, block)).map(|data| &data[..])
+        withheld_blocks.get(&(guid, block)).map(|data| &data[..])
     }
 
     /// True if a device may not hold the last plan exactly. May stay true until the next plan after
     /// its exceptions are gone.
     pub(super) fn may_have_exceptions(&self, guid: Guid) -> bool {
-        !self.with_exceptions.is_empty() && self.with_exceptions.contains(&guid)
+        let nodes = &self.exceptions.nodes;
+        !nodes.is_empty() && nodes.contains(&guid)
     }
 
     /// True if all known devices hold the last plan without exception.
     pub fn is_exact(&self) -> bool {
-        self.pending.is_empty() && self.withheld_blocks.is_empty()
+        self.exceptions.pending.is_empty() && self.exceptions.withheld_blocks.is_empty()
     }
 
     /// Number of unacknowledged Sets.
     pub fn pending(&self) -> usize {
-        self.pending.len()
+        self.exceptions.pending.len()
     }
 
     /// Number of unacknowledged Sets by node, for reports.
     pub fn pending_by_node(&self) -> Vec<(Guid, usize)> {
         let mut counts: HashMap<Guid, usize> = HashMap::new();
-        for (guid, ..) in &self.pending {
+        for (guid, ..) in &self.exceptions.pending {
             *counts.entry(*guid).or_default() += 1;
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
