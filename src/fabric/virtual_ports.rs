@@ -16,13 +16,7 @@ use std::sync::Arc;
 pub struct VirtualPort {
     pub index: u16,
     pub guid: Guid,
-    /// GUID of the virtual node.
-    pub vnode: Guid,
-    /// Ports of the virtual node.
-    pub vnode_ports: u8,
-    /// The number of this port at the virtual node.
-    pub vnode_port: PortNum,
-    pub description: NodeDescription,
+    pub vnode: VirtualNode,
     /// The state when the vport was discovered.
     pub state: PortState,
     /// The vport needs a LID of its own.
@@ -37,6 +31,17 @@ pub struct VirtualPort {
     pub partition_cap: u16,
     /// Blocks of the P_Key table as they were read.
     pub pkeys: Vec<PkeyBlock>,
+}
+
+/// The virtual node of a vport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VirtualNode {
+    /// 0 until it is known.
+    pub guid: Guid,
+    pub num_ports: u8,
+    /// The number of the vport at this node.
+    pub port: PortNum,
+    pub description: NodeDescription,
 }
 
 /// The vports of a physical port.
@@ -221,10 +226,12 @@ mod tests {
         VirtualPort {
             index,
             guid: Guid(guid),
-            vnode: Guid(0x99),
-            vnode_ports: 1,
-            vnode_port: PortNum(1),
-            description: NodeDescription::new("vf"),
+            vnode: VirtualNode {
+                guid: Guid(0x99),
+                num_ports: 1,
+                port: PortNum(1),
+                description: NodeDescription::new("vf"),
+            },
             state: PortState::Init,
             lid_required: false,
             lid: Lid(0),

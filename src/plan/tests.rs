@@ -10,7 +10,7 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
-use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::fabric::virtual_ports::{VirtualNode, VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
@@ -65,10 +65,12 @@ pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut 
         let mut vport = VirtualPort {
             index,
             guid: Guid(port.0 | u64::from(index) << 48),
-            vnode: Guid(port.0 | 0xFF << 48),
-            vnode_ports: 1,
-            vnode_port: PortNum(1),
-            description: Default::default(),
+            vnode: VirtualNode {
+                guid: Guid(port.0 | 0xFF << 48),
+                num_ports: 1,
+                port: PortNum(1),
+                description: Default::default(),
+            },
             state: PortState::Init,
             lid_required: false,
             lid: Lid(0),

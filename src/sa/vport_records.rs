@@ -27,7 +27,7 @@ pub(super) fn vports<'a>(
     let selected = all.filter(move |&(own, _)| !query.has(bit) || own == lid);
     let vports = selected.filter_map(move |(lid, end)| {
         // A vnode that has not been read has no record yet.
-        let vport = view.fabric().vport(end).filter(|vport| vport.vnode != Guid(0))?;
+        let vport = view.fabric().vport(end).filter(|vport| vport.vnode.guid != Guid(0))?;
         Some(VportRecord { lid, end, vport })
     });
     vports.filter(move |record| query.is_visible(record.end))
@@ -42,14 +42,14 @@ impl VportRecord<'_> {
     /// The virtual node as a channel adapter.
     pub(super) fn node(&self, query: &Query<'_>) -> NodeRecord {
         let mut info: NodeInfo = query.view.fabric().node_of(self.end.physical).info;
-        info.set_node_guid(self.vport.vnode);
+        info.set_node_guid(self.vport.vnode.guid);
         info.set_port_guid(self.vport.guid);
-        info.set_num_ports(self.vport.vnode_ports);
-        info.set_local_port(self.vport.vnode_port);
+        info.set_num_ports(self.vport.vnode.num_ports);
+        info.set_local_port(self.vport.vnode.port);
         let mut record = NodeRecord::default();
         record.set_lid(self.lid);
         record.set_node_info(&info);
-        record.set_description(&self.vport.description);
+        record.set_description(&self.vport.vnode.description);
         record
     }
 
@@ -60,7 +60,7 @@ impl VportRecord<'_> {
         info.set_lmc(0);
         let mut record = PortInfoRecord::default();
         record.set_lid(self.lid);
-        record.set_port(self.vport.vnode_port);
+        record.set_port(self.vport.vnode.port);
         record.set_port_info(&info);
         Some((record, info))
     }

@@ -347,8 +347,8 @@ fn vport_status(managed: &ManagedVport) -> VportStatus {
     VportStatus {
         index: managed.vport.index,
         guid: managed.vport.guid,
-        vnode: managed.vport.vnode,
-        description: managed.vport.description,
+        vnode: managed.vport.vnode.guid,
+        description: managed.vport.vnode.description,
         state: managed.info.state(),
         lid_required: managed.vport.lid_required,
         lid: if managed.vport.lid_required { managed.vport.lid } else { Lid(0) },

@@ -31,7 +31,7 @@ pub(super) async fn describe(
 /// The vports of a port whose vnodes have not been read.
 fn without_vnode(vports: &BTreeMap<u16, ManagedVport>) -> Vec<u16> {
     let unread = vports.values().filter(|managed| {
-        !managed.is_described && managed.failure.is_none() && managed.vport.vnode == Guid(0)
+        !managed.is_described && managed.failure.is_none() && managed.vport.vnode.guid == Guid(0)
     });
     unread.map(|managed| managed.vport.index).collect()
 }
@@ -62,7 +62,7 @@ async fn read_vnodes(
 fn undescribed(vports: &BTreeMap<u16, ManagedVport>) -> BTreeMap<Guid, u16> {
     let undescribed =
         vports.values().filter(|vport| !vport.is_described && vport.failure.is_none());
-    undescribed.map(|managed| (managed.vport.vnode, managed.vport.index)).collect()
+    undescribed.map(|managed| (managed.vport.vnode.guid, managed.vport.index)).collect()
 }
 
 /// Reads the description of each of these vnodes once. A refused one is empty.
@@ -93,8 +93,8 @@ async fn read_descriptions(
 /// Gives vports the descriptions of their vnodes.
 fn add_descriptions(vports: &mut BTreeMap<u16, ManagedVport>, descriptions: &Descriptions) {
     for managed in vports.values_mut().filter(|managed| !managed.is_described) {
-        if let Some(&description) = descriptions.get(&managed.vport.vnode) {
-            managed.vport.description = description;
+        if let Some(&description) = descriptions.get(&managed.vport.vnode.guid) {
+            managed.vport.vnode.description = description;
             managed.is_described = true;
         }
     }

@@ -7,7 +7,7 @@
 
 use super::client::{Attribute, PortClient};
 use crate::fabric::Fabric;
-use crate::fabric::virtual_ports::VirtualPort;
+use crate::fabric::virtual_ports::{VirtualNode, VirtualPort};
 use crate::ids::{Guid, PortNum};
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
@@ -161,10 +161,12 @@ pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> Virtua
     VirtualPort {
         index,
         guid: info.guid(),
-        vnode: Guid(0),
-        vnode_ports: 1,
-        vnode_port: PortNum(1),
-        description: NodeDescription::default(),
+        vnode: VirtualNode {
+            guid: Guid(0),
+            num_ports: 1,
+            port: PortNum(1),
+            description: NodeDescription::default(),
+        },
         state,
         lid_required: info.lid_required(),
         lid: info.lid(),
@@ -177,16 +179,16 @@ pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> Virtua
 
 /// Takes over VNodeInfo.
 pub(super) fn add_vnode(vport: &mut VirtualPort, vnode: &VnodeInfo) {
-    vport.vnode = vnode.guid();
-    vport.vnode_ports = vnode.num_ports();
-    vport.vnode_port = vnode.local_port();
+    vport.vnode.guid = vnode.guid();
+    vport.vnode.num_ports = vnode.num_ports();
+    vport.vnode.port = vnode.local_port();
     vport.partition_cap = vnode.partition_cap();
 }
 
 /// The descriptions of the vnodes that are known.
 fn descriptions(known: &ManagedPort) -> HashMap<Guid, NodeDescription> {
     let described = known.vports.values().filter(|managed| managed.is_described);
-    described.map(|managed| (managed.vport.vnode, managed.vport.description)).collect()
+    described.map(|managed| (managed.vport.vnode.guid, managed.vport.vnode.description)).collect()
 }
 
 /// Reads the vports of a port. One that refuses an attribute is kept with its failure.
@@ -255,8 +257,8 @@ impl VportReader<'_> {
             let vnode = vnodes.of_vport(index);
             let added = vnode.and_then(|vnode| add_tables(&mut managed.vport, vnode, pkeys));
             keep_refusal(&mut managed, added)?;
-            if let Some(&description) = self.descriptions.get(&managed.vport.vnode) {
-                managed.vport.description = description;
+            if let Some(&description) = self.descriptions.get(&managed.vport.vnode.guid) {
+                managed.vport.vnode.description = description;
                 managed.is_described = true;
             }
             vports.push(managed);

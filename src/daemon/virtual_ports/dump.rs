@@ -72,8 +72,8 @@ fn vport(text: &mut String, index: u16, managed: &ManagedVport) {
         text,
         "  {index} {} {} {} {lid} {keys} \"{}\"{failure}",
         vport.guid,
-        vport.vnode,
+        vport.vnode.guid,
         managed.info.state(),
-        vport.description
+        vport.vnode.description
     );
 }

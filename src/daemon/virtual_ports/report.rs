@@ -77,7 +77,7 @@ fn state_change(port_guid: Guid, managed: &ManagedVport, state: PortState) -> Su
         port_guid,
         vport_guid: managed.vport.guid,
         index: managed.vport.index,
-        vnode_guid: managed.vport.vnode,
+        vnode_guid: managed.vport.vnode.guid,
         state,
     }
 }
