@@ -31,6 +31,7 @@ pub mod recorded;
 pub mod rehearsal;
 pub mod reopening;
 pub mod rmpp;
+mod slot_table;
 mod smp_counters;
 pub mod smp_intake;
 mod smp_limits;

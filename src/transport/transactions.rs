@@ -29,6 +29,7 @@ pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 use super::adaptive_window::AdaptiveWindow;
 use super::device_queue::{DeviceQueue, Queued};
 use super::in_flight::{InFlight, check_response};
+use super::slot_table::SlotTable;
 use crate::wire::mad::{Mad, low_tid_of};
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -55,13 +56,6 @@ pub(super) enum TimeoutEffect {
     Complete,
     /// The request must be sent once more.
     Retransmit(Transmit),
-}
-
-/// A position in the window.
-struct Slot {
-    /// Incremented for each request; never 0 in a transaction ID.
-    generation: u16,
-    request: Option<InFlight>,
 }
 
 /// Queued requests of a batch above which its task is not woken for each response: it has nothing to do
@@ -95,12 +89,7 @@ pub(super) struct Transactions {
     limits: SmpLimits,
     /// The window, unless it is fixed.
     adaptive: Option<AdaptiveWindow>,
-    slots: Vec<Slot>,
-    free_slots: Vec<u16>,
-    /// Requests in flight that count towards the window.
-    in_flight: usize,
-    /// Requests in flight that are stalled.
-    stalled: usize,
+    in_flight: SlotTable,
     /// When the latest of the answered requests was sent.
     latest_answered: Option<Instant>,
     /// The next check for stalled and late requests.
@@ -118,10 +107,7 @@ impl Transactions {
         Self {
             limits,
             adaptive: adaptive_window(&limits),
-            slots: Vec::new(),
-            free_slots: Vec::new(),
-            in_flight: 0,
-            stalled: 0,
+            in_flight: SlotTable::default(),
             latest_answered: None,
             check_at: None,
             queue: DeviceQueue::default(),
@@ -164,7 +150,7 @@ impl Transactions {
         }
         self.queue.remove(|queued| queued.batch == batch);
         self.to_wake.retain(|&other| other != batch);
-        for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
+        for request in self.in_flight.iter_mut() {
             if request.batch == Some(batch) {
                 request.batch = None;
             }
@@ -179,13 +165,12 @@ impl Transactions {
     ) -> Vec<Tag> {
         let mut cancelled = self.cancel_queued(batch, &is_cancelled);
         let queued = cancelled.len();
-        for at in 0..self.slots.len() {
-            let is_selected =
-                |request: &mut InFlight| request.batch == Some(batch) && is_cancelled(request.tag);
-            if let Some(request) = self.slots[at].request.take_if(is_selected) {
-                self.release(at, &request);
-                cancelled.push(request.tag);
-            }
+        let sent = self
+            .in_flight
+            .take_all(|request| request.batch == Some(batch) && is_cancelled(request.tag));
+        for request in sent {
+            self.release_device(&request);
+            cancelled.push(request.tag);
         }
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.unfinished -= cancelled.len() - queued;
@@ -230,7 +215,7 @@ impl Transactions {
     /// Takes the next request to send; `None` if the window is full, or if no device with queued
     /// requests may be sent another one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.in_flight >= self.window() {
+        if self.in_flight.in_window() >= self.window() {
             self.note_full_window();
             return None;
         }
@@ -242,17 +227,8 @@ impl Transactions {
             batch.queued -= 1;
             retries = batch.settings.max_retries.map_or(retries, |max| max.min(retries));
         }
-        let at = self.free_slots.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, request: None });
-            // At most MAX_WINDOW slots are in use.
-            (self.slots.len() - 1) as u16
-        });
-        let slot = &mut self.slots[usize::from(at)];
-        debug_assert!(slot.request.is_none(), "a free slot has no request");
-        // Generation 0 is not used, so that no transaction has the ID 0.
-        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
         let timeout = self.limits.timeout_of(&request);
-        slot.request = Some(InFlight {
+        let tid = self.in_flight.insert(InFlight {
             batch: Some(batch),
             tag,
             request,
@@ -263,8 +239,7 @@ impl Transactions {
             retransmissions_left: retries,
             is_stalled: false,
         });
-        let tid = u32::from(slot.generation) << 16 | u32::from(at);
-        self.in_flight += 1;
+
         let check_at = now + STALL_TIME;
         self.check_at = Some(self.check_at.map_or(check_at, |earlier| earlier.min(check_at)));
         self.counters.sent(request.method, request.attr_id);
@@ -275,7 +250,7 @@ impl Transactions {
     /// Tells the window that adapts if a request waits for nothing but the window.
     fn note_full_window(&mut self) {
         if let Some(adaptive) = &mut self.adaptive
-            && self.in_flight >= adaptive.window()
+            && self.in_flight.in_window() >= adaptive.window()
             && self.queue.has_ready()
         {
             adaptive.full();
@@ -309,7 +284,7 @@ impl Transactions {
         let header = Mad::read(mad).header();
         let pending = low_tid_of(mad).filter(|&tid| {
             // An undeliverable TrapRepress has the transaction ID of the trap's sender.
-            self.in_flight(tid).is_some_and(|sent| {
+            self.in_flight.get(tid).is_some_and(|sent| {
                 sent.class() == header.class()
                     && sent.request.attr_id == header.attr_id()
                     && sent.request.method.0 == header.method()
@@ -319,7 +294,7 @@ impl Transactions {
             self.counters.unmatched += 1;
             return TimeoutEffect::Unmatched;
         };
-        if let Some(sent) = self.slots[usize::from(tid as u16)].request.as_mut()
+        if let Some(sent) = self.in_flight.get_mut(tid)
             && sent.batch.is_some()
             && sent.retransmissions_left > 0
         {
@@ -347,34 +322,25 @@ impl Transactions {
     pub(super) fn expire(&mut self, now: Instant) {
         self.mark_stalled(now);
         self.complete_late(now);
-        let requests = self.slots.iter().filter_map(|slot| slot.request.as_ref());
-        self.check_at = requests.map(|request| request.next_check(now)).min();
+        self.check_at = self.in_flight.iter().map(|request| request.next_check(now)).min();
     }
 
     fn complete_late(&mut self, now: Instant) {
-        for at in 0..self.slots.len() {
-            let late = self.slots[at].request.take_if(|request| request.deadline <= now);
-            if let Some(request) = late {
-                self.release(at, &request);
-                self.finish_sent(&request, Err(SmpError::Unanswered));
-            }
+        for request in self.in_flight.take_all(|request| request.deadline <= now) {
+            self.release_device(&request);
+            self.finish_sent(&request, Err(SmpError::Unanswered));
         }
     }
 
     fn mark_stalled(&mut self, now: Instant) {
-        for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
-            let Some(id) = request.batch else { continue };
-            if self.stalled >= self.limits.stalled() || !request.stalls(now, self.latest_answered) {
-                continue;
-            }
-            request.is_stalled = true;
-            self.stalled += 1;
-            self.in_flight -= 1;
+        let max = self.limits.stalled();
+        for request in self.in_flight.mark_stalled(now, self.latest_answered, max) {
             if let Some(adaptive) = &mut self.adaptive {
                 adaptive.lost();
             }
             // Its repetition by the sender of the batch must be able to go out.
             self.queue.release(request.device, self.limits.device_slots());
+            let Some(id) = request.batch else { continue };
             if let Some(batch) = &mut self.batches[id.0] {
                 batch.stalls.push(request.tag);
                 if batch.waker.is_some() && !self.to_wake.contains(&id) {
@@ -386,7 +352,7 @@ impl Transactions {
 
     /// The earliest time at which [`Self::expire`] may have an effect.
     pub(super) fn next_check(&self) -> Option<Instant> {
-        self.check_at.filter(|_| self.in_flight + self.stalled > 0)
+        self.check_at.filter(|_| !self.in_flight.is_empty())
     }
 
     /// Fails all requests, including future ones, because the port is closed.
@@ -397,11 +363,9 @@ impl Transactions {
 
     /// Fails all requests, because the port is lost.
     pub(super) fn interrupt(&mut self, reason: &str) {
-        for at in 0..self.slots.len() {
-            if let Some(request) = self.slots[at].request.take() {
-                self.release(at, &request);
-                self.finish_sent(&request, Err(SmpError::Send(reason.to_owned())));
-            }
+        for request in self.in_flight.take_all(|_| true) {
+            self.release_device(&request);
+            self.finish_sent(&request, Err(SmpError::Send(reason.to_owned())));
         }
         for queued in self.queue.remove(|_| true) {
             if let Some(batch) = &mut self.batches[queued.batch.0] {
@@ -441,29 +405,18 @@ impl Transactions {
         ready.filter_map(|batch| batches[batch.0].as_mut()?.waker.take()).collect()
     }
 
-    fn in_flight(&self, tid: u32) -> Option<&InFlight> {
-        let slot = self.slots.get(usize::from(tid as u16))?;
-        slot.request.as_ref().filter(|_| u32::from(slot.generation) == tid >> 16)
-    }
-
     fn take_in_flight(&mut self, tid: u32) -> Option<InFlight> {
-        self.in_flight(tid)?;
-        let at = usize::from(tid as u16);
-        let request = self.slots[at].request.take()?;
-        self.release(at, &request);
+        let request = self.in_flight.take(tid)?;
+        self.release_device(&request);
         Some(request)
     }
 
-    fn release(&mut self, at: usize, request: &InFlight) {
-        debug_assert!(self.slots[at].request.is_none(), "a slot is free after its request ended");
-        if request.is_stalled {
-            self.stalled -= 1;
-        } else {
-            debug_assert!(self.in_flight > 0, "each request in the window is counted");
-            self.in_flight -= 1;
+    /// Lets the device of a request that is not in flight any more be sent another one. That of a
+    /// stalled request was released when it stalled.
+    fn release_device(&mut self, request: &InFlight) {
+        if !request.is_stalled {
             self.queue.release(request.device, self.limits.device_slots());
         }
-        self.free_slots.push(at as u16);
     }
 
     fn finish_sent(&mut self, sent: &InFlight, result: SmpResult) {
