@@ -28,15 +28,14 @@ impl VirtualPortManager {
         if is_changed && !is_planned {
             self.request_plan();
         }
-        self.log_failures(&first.fabric);
+        self.log.failures(&first.fabric, &self.ports);
         self.publish(true);
     }
 
     /// Discovers the vports of a fabric. True if they are not those known before. `is_repeated`: the plan of
     /// the fabric before was rejected.
     async fn is_changed_by(&mut self, first: &FirstSweep, is_repeated: bool) -> bool {
-        self.is_enabled = true;
-        self.mode = first.options.virt_enabled;
+        self.mode = Some(first.options.virt_enabled);
         self.ports.observe_first(&first.fabric);
         if is_repeated {
             self.ports.request_polls();

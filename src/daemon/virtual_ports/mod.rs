@@ -47,6 +47,7 @@ use discover::{DiscoveredVports, DiscoveryExtent, disable, discover};
 use dump::DumpWriter;
 use early::is_early;
 use futures_util::stream::{self, Stream, StreamExt};
+use report::VportLog;
 use retries::Retries;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -95,13 +96,9 @@ pub struct VirtualPortManager {
     ports: ManagedPorts,
     /// The physical ports at which this SM activated vports, by the GUID of the vport.
     homes: FxHashMap<Guid, Guid>,
-    /// A vport changed while it was activated.
-    has_outdated: bool,
     dump: DumpWriter,
-    /// This SM is master and manages vports.
-    is_enabled: bool,
-    /// `virt_enabled` when the ports were discovered.
-    mode: u8,
+    /// `virt_enabled` when the ports were discovered; `None` while this SM does not manage vports.
+    mode: Option<u8>,
     /// The fabric of which vports were discovered before the first plan.
     first_sweep: Option<Arc<FirstSweep>>,
     /// When missing descriptions are read.
@@ -109,10 +106,7 @@ pub struct VirtualPortManager {
     retries: Retries,
     requests: Arc<AtomicU64>,
     activations: u64,
-    /// Failures that the log has.
-    logged: BTreeMap<(Guid, Option<u16>), VirtualFailure>,
-    /// A log line has told that the numbers of these attributes are not confirmed.
-    has_warned: bool,
+    log: VportLog,
 }
 
 impl VirtualPortManager {
@@ -122,17 +116,14 @@ impl VirtualPortManager {
             connections: VirtualPortConnections { client, ..connections },
             ports: ManagedPorts::default(),
             homes: FxHashMap::default(),
-            has_outdated: false,
             dump: DumpWriter::default(),
-            is_enabled: false,
-            mode: 0,
+            mode: None,
             first_sweep: None,
             describe_at: None,
             retries: Retries::new(),
             requests: Arc::default(),
             activations: 0,
-            logged: BTreeMap::new(),
-            has_warned: false,
+            log: VportLog::default(),
         }
     }
 
@@ -146,12 +137,12 @@ impl VirtualPortManager {
             let first_sweep = first_sweeps.borrow_and_update().clone();
             match (subnet, first_sweep) {
                 (Some(subnet), _) if is_used(&subnet.options) => {
-                    self.update(&subnet).await;
+                    let has_outdated = self.update(&subnet).await;
                     let period = Duration::from_secs(subnet.options.sweep_interval.into());
                     let is_polled = !period.is_zero() && !self.ports.0.is_empty();
                     next_poll =
                         is_polled.then(|| next_poll.unwrap_or_else(|| Instant::now() + period));
-                    if std::mem::take(&mut self.has_outdated) {
+                    if has_outdated {
                         sleep(REREAD_PAUSE).await;
                         continue;
                     }
@@ -196,15 +187,14 @@ impl VirtualPortManager {
     /// This SM does not manage vports.
     fn forget(&mut self) {
         // What `takeover` read stays until the first subnet.
-        if self.is_enabled {
+        if self.mode.take().is_some() {
             self.store(VirtualPorts::default());
         }
-        self.is_enabled = false;
         self.homes.clear();
         self.ports = ManagedPorts::default();
         self.first_sweep = None;
         self.describe_at = None;
-        self.logged.clear();
+        self.log.forget_failures();
         self.publish(false);
     }
 
@@ -236,23 +226,24 @@ impl VirtualPortManager {
         }
     }
 
-    /// Discovers what is due, and activates what the subnet has planned.
-    async fn update(&mut self, subnet: &Arc<Subnet>) {
+    /// Discovers what is due, and activates what the subnet has planned. True if a vport changed while
+    /// it was activated.
+    async fn update(&mut self, subnet: &Arc<Subnet>) -> bool {
         let describe_at = self.describe_at.take();
-        if self.mode != subnet.options.virt_enabled {
-            self.mode = subnet.options.virt_enabled;
+        let mode = subnet.options.virt_enabled;
+        if self.mode.replace(mode) != Some(mode) {
             self.ports = ManagedPorts::default();
         }
-        self.is_enabled = true;
         let has_changed = self.ports.observe(&subnet.fabric, |guid| subnet.restarts.last(guid));
         if self.retries.are_due(&subnet.options) {
             self.ports.request_retries();
         }
         let due = self.ports.due();
-        if self.mode == DISABLE {
+        if mode == DISABLE {
             self.disable(subnet, due).await;
             self.store(VirtualPorts::default());
-            return self.publish(true);
+            self.publish(true);
+            return false;
         }
         let keys = self.connections.m_keys.load_full();
         let made = self.discover(&subnet.fabric, &subnet.options, keys).await;
@@ -262,16 +253,17 @@ impl VirtualPortManager {
         // Arcs, of which equal ones are mostly the same.
         let is_planned =
             self.connections.virtual_ports.load_full() == *subnet.fabric.virtual_ports();
-        self.activate(subnet).await;
+        let has_outdated = self.activate(subnet).await;
         if is_planned || describe_at.is_some() {
             self.describe(subnet, describe_at).await;
         }
-        self.log_failures(&subnet.fabric);
+        self.log.failures(&subnet.fabric, &self.ports);
         self.publish(true);
         if let Some(file) = &subnet.options.virt_dump_file {
             let dump_dir = &self.connections.dump_dir;
             self.dump.write(dump_dir, file, &subnet.fabric, &self.ports).await;
         }
+        has_outdated
     }
 
     fn clients(&self, fabric: &Arc<Fabric>, keys: Arc<MKeys>) -> PortClients {
@@ -293,7 +285,7 @@ impl VirtualPortManager {
                 port.failure = result.err();
             }
         }
-        self.log_failures(&subnet.fabric);
+        self.log.failures(&subnet.fabric, &self.ports);
     }
 
     /// Discovers the ports that are due, a bounded number at a time.
@@ -341,7 +333,7 @@ impl VirtualPortManager {
                 Err(failure) => port.failure = Some(failure),
             }
         }
-        self.log_discovery(&counts);
+        self.log.discovery(&counts);
         made
     }
 
@@ -369,8 +361,8 @@ impl VirtualPortManager {
         }
     }
 
-    /// Brings vports to the state that a subnet has planned for them.
-    async fn activate(&mut self, subnet: &Arc<Subnet>) {
+    /// Brings vports to the state that a subnet has planned for them. True if one changed meanwhile.
+    async fn activate(&mut self, subnet: &Arc<Subnet>) -> bool {
         let clients = self.clients(&subnet.fabric, self.connections.m_keys.load_full());
         let guids: Vec<Guid> = self.ports.0.keys().copied().collect();
         let ports = guids.into_iter().filter_map(|guid| {
@@ -390,28 +382,36 @@ impl VirtualPortManager {
         });
         let reached: Vec<_> = in_process(ports, &subnet.options).collect().await;
         let activated = reached.iter().map(|(.., changed)| changed.len()).sum();
-        self.log_activation(activated);
+        report::log_activation(activated);
         self.activations += activated as u64;
+        let mut has_outdated = false;
         for (guid, vports, changed) in reached {
-            self.activated(guid, vports, &changed);
+            has_outdated |= self.activated(guid, vports, &changed);
         }
         let snapshot = self.snapshot();
         // The same vports with what they hold now: the plan stays.
         self.keep(snapshot);
+        has_outdated
     }
 
     /// Takes over the vports of a port as its device has acknowledged them. `changed`: those that became
-    /// ACTIVE.
-    fn activated(&mut self, guid: Guid, vports: BTreeMap<u16, ManagedVport>, changed: &[u16]) {
-        let Some(port) = self.ports.0.get_mut(&guid) else { return };
+    /// ACTIVE. True if one has another GUID than when it was discovered.
+    fn activated(
+        &mut self,
+        guid: Guid,
+        vports: BTreeMap<u16, ManagedVport>,
+        changed: &[u16],
+    ) -> bool {
+        let Some(port) = self.ports.0.get_mut(&guid) else { return false };
         port.vports = vports;
+        let mut has_outdated = false;
         for managed in port.vports.values_mut().filter(is_outdated) {
             managed.failure = None;
             managed.is_known = false;
             // A vport of unknown state is read again.
             managed.info.set_state(PortState::NoChange);
             port.due = port.due.max(Some(DiscoveryScope::Changes));
-            self.has_outdated = true;
+            has_outdated = true;
         }
         let active = port.vports.values().filter(|managed| managed.is_known);
         self.homes.extend(active.map(|managed| (managed.vport.guid, guid)));
@@ -419,6 +419,7 @@ impl VirtualPortManager {
             port.failure = Some(VirtualFailure::Unanswered(AttrId::VPORT_INFO));
         }
         report::activated(&self.connections.activity, guid, port, changed);
+        has_outdated
     }
 
     /// Reads the vnodes and descriptions that are not known: at `due`, or [`DESCRIPTION_PAUSE`] from now.

@@ -1,6 +1,5 @@
 //! Log lines about vports, and their records of the activity report.
 
-use super::VirtualPortManager;
 use super::discover::DiscoveredVports;
 use crate::config::options::ActivitySubjects;
 use crate::daemon::activity::ActivityReport;
@@ -8,7 +7,9 @@ use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::manage::activity::SubnetActivity;
 use crate::notes::counted;
-use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
+use crate::vendor::virtual_ports::{
+    DiscoveryScope, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure,
+};
 use crate::wire::attr::PortState;
 use crate::wire::vendor::facts::VIRTUALIZATION_INFO;
 use std::collections::BTreeMap;
@@ -82,8 +83,28 @@ fn state_change(port_guid: Guid, managed: &ManagedVport, state: PortState) -> Su
     }
 }
 
-impl VirtualPortManager {
-    pub(super) fn log_discovery(&mut self, counts: &DiscoveryCounts) {
+pub(super) fn log_activation(activated: usize) {
+    if activated > 0 {
+        let vports = counted(activated, "vport", "vports");
+        info!("virtualization: {vports} became ACTIVE");
+    }
+}
+
+/// What the log has told about vports.
+#[derive(Default)]
+pub(super) struct VportLog {
+    failures: BTreeMap<(Guid, Option<u16>), VirtualFailure>,
+    /// It has told that the numbers of these attributes are not confirmed.
+    has_warned: bool,
+}
+
+impl VportLog {
+    /// Failures are logged again if they are still there.
+    pub(super) fn forget_failures(&mut self) {
+        self.failures.clear();
+    }
+
+    pub(super) fn discovery(&mut self, counts: &DiscoveryCounts) {
         if counts.ports > 0 {
             info!(
                 "virtualization: {} discovered on {}",
@@ -107,17 +128,10 @@ impl VirtualPortManager {
         }
     }
 
-    pub(super) fn log_activation(&self, activated: usize) {
-        if activated > 0 {
-            let vports = counted(activated, "vport", "vports");
-            info!("virtualization: {vports} became ACTIVE");
-        }
-    }
-
     /// Logs failures that are new.
-    pub(super) fn log_failures(&mut self, fabric: &Fabric) {
+    pub(super) fn failures(&mut self, fabric: &Fabric, ports: &ManagedPorts) {
         let mut failures: BTreeMap<(Guid, Option<u16>), VirtualFailure> = BTreeMap::new();
-        for (&guid, port) in &self.ports.0 {
+        for (&guid, port) in &ports.0 {
             failures.extend(port.failure.map(|failure| ((guid, None), failure)));
             let vports = port.vports.iter();
             let failed = vports.filter_map(|(&index, vport)| Some((index, vport.failure?)));
@@ -125,11 +139,11 @@ impl VirtualPortManager {
         }
         let mut new: BTreeMap<VirtualFailure, Vec<(Guid, Option<u16>)>> = BTreeMap::new();
         for (&place, &failure) in &failures {
-            if self.logged.get(&place) != Some(&failure) {
+            if self.failures.get(&place) != Some(&failure) {
                 new.entry(failure).or_default().push(place);
             }
         }
-        self.logged = failures;
+        self.failures = failures;
         for (failure, places) in new {
             let mut names: Vec<String> =
                 places.iter().take(MAX_NAMED).map(|place| name(fabric, place)).collect();
