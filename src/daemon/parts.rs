@@ -13,7 +13,7 @@ use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{SaConnections, SaServer};
 use crate::daemon::setup::DaemonSetup;
 use crate::daemon::sm_loop::partitions::permanent_groups;
-use crate::daemon::sm_loop::smp_server::SmpServer;
+use crate::daemon::sm_loop::smp_server::{SmpServer, SmpServerConnections};
 use crate::daemon::sm_loop::vendor_gate::GateReceiver;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
@@ -146,15 +146,17 @@ impl Parts<'_> {
         &self,
         events: mpsc::UnboundedSender<SmEvent>,
         to_report: mpsc::Sender<DeviceNotice>,
+        vport_traps: mpsc::Sender<VportTrap>,
     ) -> SmpServer {
-        SmpServer::new(
-            self.connection.client.clone(),
-            self.published.sm_status.subscribe(),
+        SmpServer::new(SmpServerConnections {
+            client: self.connection.client.clone(),
+            sm_status: self.published.sm_status.subscribe(),
             events,
             to_report,
-            self.published.subnet.subscribe(),
-            self.shared.feed.status.clone(),
-        )
+            vport_traps,
+            published: self.published.subnet.subscribe(),
+            status: self.shared.feed.status.clone(),
+        })
     }
 
     pub(super) fn perf_manager(

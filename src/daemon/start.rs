@@ -251,7 +251,7 @@ impl Daemon {
         };
         drop(local);
         let mut servers = parts.spawn_managers(inputs, &setup, &background);
-        let smp_server = parts.smp_server(events.clone(), to_report).with_vport_traps(vport_traps);
+        let smp_server = parts.smp_server(events.clone(), to_report, vport_traps);
         servers.spawn_on(smp_server.serve(queues.unsolicited.smp), &runtime);
         let changes = activity::follow(shared.activity.clone(), published.subnet.subscribe());
         let changes = background.spawn(changes);

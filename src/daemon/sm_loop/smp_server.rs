@@ -35,26 +35,30 @@ use tracing::{debug, info, warn};
 /// all tables.
 const HANDOVER_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The connections to the rest of the daemon.
+pub struct SmpServerConnections {
+    pub client: SmpClient,
+    pub sm_status: watch::Receiver<SmStatus>,
+    /// Traps and role requests, for the SM loop.
+    pub events: mpsc::UnboundedSender<SmEvent>,
+    /// The notices of traps, for subscribers.
+    pub to_report: mpsc::Sender<DeviceNotice>,
+    pub vport_traps: mpsc::Sender<VportTrap>,
+    /// The published snapshot, for the own LID and the names of senders.
+    pub published: watch::Receiver<Option<Arc<Subnet>>>,
+    /// The options, and the last observed fabric.
+    pub status: Arc<ArcSwap<LoopStatus>>,
+}
+
 pub struct SmpServer {
-    client: SmpClient,
-    sm_status: watch::Receiver<SmStatus>,
-    events: mpsc::UnboundedSender<SmEvent>,
+    connections: SmpServerConnections,
     traps: TrapFilter,
-    to_report: mpsc::Sender<DeviceNotice>,
-    /// Traps about vports; `None` if nothing handles them.
-    vport_traps: Option<mpsc::Sender<VportTrap>>,
     bad_m_keys: BadMKeyLog,
     /// Limits of the senders of traps.
     senders: SenderLimits,
-    /// The time at which `traps` has a trap to deliver.
-    next_due: Option<Instant>,
     /// The time at which dropped requests are counted: a period of their limit after the last
     /// request that was queued.
     next_count: Option<Instant>,
-    /// The published snapshot, for the own LID and the names of senders.
-    published: watch::Receiver<Option<Arc<Subnet>>>,
-    /// The options, and the last observed fabric.
-    status: Arc<ArcSwap<LoopStatus>>,
     /// Sender, AttributeModifier and reason of the last SMInfo request without effect.
     last_refusal: Option<(Lid, u32, &'static str)>,
     /// The last HANDOVER that was forwarded while this SM was master.
@@ -62,43 +66,22 @@ pub struct SmpServer {
 }
 
 impl SmpServer {
-    /// A server that sends through `client`; traps go to `events`, their notices to `to_report`.
-    pub fn new(
-        client: SmpClient,
-        sm_status: watch::Receiver<SmStatus>,
-        events: mpsc::UnboundedSender<SmEvent>,
-        to_report: mpsc::Sender<DeviceNotice>,
-        published: watch::Receiver<Option<Arc<Subnet>>>,
-        status: Arc<ArcSwap<LoopStatus>>,
-    ) -> Self {
+    pub fn new(connections: SmpServerConnections) -> Self {
         Self {
-            client,
-            sm_status,
-            events,
+            connections,
             traps: TrapFilter::default(),
-            to_report,
-            vport_traps: None,
             bad_m_keys: BadMKeyLog::default(),
             senders: SenderLimits::default(),
-            next_due: None,
             next_count: None,
-            published,
-            status,
             last_refusal: None,
             last_handover: None,
         }
     }
 
-    /// The server, which sends traps about vports to `vport_traps`.
-    #[must_use]
-    pub fn with_vport_traps(self, vport_traps: mpsc::Sender<VportTrap>) -> Self {
-        Self { vport_traps: Some(vport_traps), ..self }
-    }
-
     /// Serves until the port is closed.
     pub async fn serve(mut self, mut inbox: mpsc::Receiver<Inbound>) {
         loop {
-            let due = [self.next_due, self.next_count, self.senders.next_report()];
+            let due = [self.traps.next_due(), self.next_count, self.senders.next_report()];
             let due = due.into_iter().flatten().min();
             tokio::select! {
                 inbound = inbox.recv() => match inbound {
@@ -119,32 +102,29 @@ impl SmpServer {
                 }
             }
         }
-        let _ = self.events.send(SmEvent::PortClosed("the port was closed".into()));
+        let _ = self.connections.events.send(SmEvent::PortClosed("the port was closed".into()));
     }
 
     fn trust(&self) -> TrustRules {
-        TrustRules::of(&self.status.load().options)
+        TrustRules::of(&self.connections.status.load().options)
     }
 
     /// Counts offences of a port. Returns their number so far if they are to be logged.
     fn offend(&self, lid: Lid, offence: Offence, times: u64) -> Option<u64> {
-        let count = self.status.load().offenders.count(lid, offence, times);
+        let count = self.connections.status.load().offenders.count(lid, offence, times);
         is_logged(count).then_some(count)
     }
 
     /// Counts the traps and requests that were dropped before they were queued.
     fn count_omitted(&mut self) {
-        for (lid, count) in self.client.take_omitted_smps() {
+        for (lid, count) in self.connections.client.take_omitted_smps() {
             self.senders.omitted(lid, count, Instant::now());
         }
     }
 
     fn deliver_held_traps(&mut self) {
-        if self.next_due.is_some_and(|due| due <= Instant::now()) {
-            for news in self.traps.due(Instant::now()) {
-                self.forward(news);
-            }
-            self.next_due = self.traps.next_due();
+        for news in self.traps.due(Instant::now()) {
+            self.forward(news);
         }
     }
 
@@ -175,7 +155,7 @@ impl SmpServer {
     /// The M_Key for a TrapRepress to the port at `lid`: that which the port holds, and none for an
     /// unknown port. `None` if the port hides its key, or is one of a host that may not see it.
     fn m_key_at(&self, lid: Lid) -> Option<MKey> {
-        let published = self.published.borrow();
+        let published = self.connections.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
             let id = subnet.plan.lids.port(lid)?;
             let is_host = subnet.fabric.node_of(id).kind() != NodeKind::Switch;
@@ -186,7 +166,7 @@ impl SmpServer {
         if is_host && info.m_key().is_set() && !self.may_see_m_key(&info) {
             return None;
         }
-        let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
+        let is_in_use = self.connections.sm_status.borrow().configured_m_key.is_set();
         let is_hidden = is_in_use && !info.m_key().is_set() && info.m_key_protect_bits() > 0;
         (!is_hidden).then(|| info.m_key())
     }
@@ -202,7 +182,7 @@ impl SmpServer {
 
     /// Node GUID and description of the port at `lid`.
     fn name_of(&self, lid: Lid) -> String {
-        let published = self.published.borrow();
+        let published = self.connections.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
             let node = subnet.fabric.node_of(subnet.plan.lids.port(lid)?);
             Some(format!("{} \"{}\"", node.guid(), node.name()))
@@ -241,12 +221,11 @@ impl SmpServer {
             }
             return;
         }
-        let sm_status = *self.sm_status.borrow();
+        let sm_status = *self.connections.sm_status.borrow();
         if sm_status.state == SmState::Master {
             self.repress(inbound, mad);
         }
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
-        self.next_due = self.traps.next_due();
         if verdict == TrapVerdict::Duplicate && notice.trap_number() == TrapNumber::BAD_M_KEY {
             self.renew_lease(&notice);
         }
@@ -258,19 +237,19 @@ impl SmpServer {
                 }
             }
             if news.number == TrapNumber::BAD_M_KEY {
-                let published = self.published.borrow();
+                let published = self.connections.published.borrow();
                 news.changed.port_info = self.bad_m_keys.received(&notice, published.as_deref());
             }
             self.forward(news);
             let notice = DeviceNotice { from: inbound.from.lid, notice };
-            if self.to_report.try_send(notice).is_err() {
+            if self.connections.to_report.try_send(notice).is_err() {
                 debug!("notice from LID {} is not reported: the queue is full", inbound.from.lid);
             }
         }
     }
 
     fn log_report(&self, notice: &Notice, from: Lid) {
-        let published = self.published.borrow();
+        let published = self.connections.published.borrow();
         let Some(subnet) = published.as_deref() else { return };
         if let Some(port) = trap_origin::sender(subnet, from) {
             let guid = subnet.fabric.port(port).guid;
@@ -283,7 +262,7 @@ impl SmpServer {
     /// refused further requests, about which it sends no other trap.
     fn renew_lease(&mut self, notice: &Notice) {
         let is_due = {
-            let published = self.published.borrow();
+            let published = self.connections.published.borrow();
             self.bad_m_keys.needs_renewal(notice, published.as_deref(), Instant::now())
         };
         if is_due {
@@ -294,7 +273,7 @@ impl SmpServer {
 
     /// Checks that the device at `from` can be the origin of a trap, as far as the snapshot tells.
     fn check_origin(&self, from: Lid, notice: &Notice) -> Result<(), &'static str> {
-        let published = self.published.borrow();
+        let published = self.connections.published.borrow();
         let is_strict = self.trust().checks_trap_sender;
         let sender = published.as_ref().and_then(|subnet| trap_origin::sender(subnet, from));
         match (published.as_ref(), sender) {
@@ -320,14 +299,14 @@ impl SmpServer {
         let Some(m_key) = self.m_key_at(lid) else { return };
         answer.set_m_key(m_key);
         let to = Address::smi(lid);
-        if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
+        if let Err(error) = self.connections.client.post_only(Agent::SmiLid, to, &answer.0) {
             warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);
         }
     }
 
     /// The LID of this SM's port.
     fn own_lid(&self) -> Option<Lid> {
-        let subnet = self.published.borrow();
+        let subnet = self.connections.published.borrow();
         let fabric = &subnet.as_ref()?.fabric;
         fabric.observed_lid(fabric.local())
     }
@@ -338,20 +317,19 @@ impl SmpServer {
         if news.reports_vports() {
             let trap = VportTrap { lid: issuer, number };
             // Light sweeps find what a full queue loses.
-            let sent = self.vport_traps.as_ref().map(|queue| queue.try_send(trap));
-            if let Some(Err(problem)) = sent {
+            if let Err(problem) = self.connections.vport_traps.try_send(trap) {
                 debug!("trap {number} from LID {issuer} is ignored: {problem}");
             }
             return;
         }
         let arrived = Some(Instant::now());
-        let _ = self.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
+        let _ = self.connections.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
     }
 
     fn sm_info(&mut self, inbound: &Inbound, mad: &Mad) {
-        let mut sm_status = *self.sm_status.borrow();
+        let mut sm_status = *self.connections.sm_status.borrow();
         // The reply counts as an SMP, so that ActCount shows a polling SM that this one is alive.
-        sm_status.act_count = self.client.sent() as u32;
+        sm_status.act_count = self.connections.client.sent() as u32;
         match sm_info::answer(&sm_status, mad, self.shows_sm_key_to(inbound, mad)) {
             Some(Answer::Get(reply)) => self.reply(inbound, &reply),
             Some(Answer::Accepted(reply, event)) => {
@@ -392,7 +370,7 @@ impl SmpServer {
     /// True if the sender of an SMInfo request may see the SM_Key. Senders are known by the last
     /// observed fabric.
     fn shows_sm_key_to(&self, inbound: &Inbound, mad: &Mad) -> bool {
-        let status = self.status.load();
+        let status = self.connections.status.load();
         let sender = status.fabric.as_deref().and_then(|fabric| {
             let subnet = status.subnet.as_deref();
             sm_peers::sender(fabric, subnet, inbound.from.lid, mad)
@@ -401,7 +379,8 @@ impl SmpServer {
     }
 
     fn reply(&self, inbound: &Inbound, reply: &Mad) {
-        if let Err(error) = self.client.post_only(inbound.agent, inbound.from, &reply.0) {
+        if let Err(error) = self.connections.client.post_only(inbound.agent, inbound.from, &reply.0)
+        {
             warn!("cannot answer SMInfo to LID {}: {error}", inbound.from.lid);
         }
     }
@@ -409,7 +388,7 @@ impl SmpServer {
     fn forward_role(&self, inbound: &Inbound, mad: &Mad, event: RoleEvent) {
         let Some(peer) = Peer::sender_of(mad, inbound.from.lid) else { return };
         info!("the SM at port GUID {} requests {event}", peer.guid());
-        let _ = self.events.send(SmEvent::Role(event, peer));
+        let _ = self.connections.events.send(SmEvent::Role(event, peer));
     }
 
     /// Logs SMInfo requests without effect, each kind of a sender at growing counts.
