@@ -50,12 +50,12 @@ impl Answers<'_> {
         let reply = match answer {
             Ok(reply) => reply,
             Err(error) if is_refused && set.attr_id == AttrId::GUID_INFO => {
-                self.report.without_aliases.push((set, error));
+                self.report.unacknowledged.without_aliases.push((set, error));
                 return false;
             }
             Err(error) => {
                 let is_silent = self.failures.failed(fabric, self.before, sent, &error);
-                self.report.failed.push((set, error));
+                self.report.unacknowledged.failed.push((set, error));
                 return is_silent;
             }
         };
@@ -63,8 +63,8 @@ impl Answers<'_> {
         let slot = set.slot(fabric);
         match set.attr_id {
             AttrId::LINEAR_FT => {
-                self.report.lft_blocks += 1;
-                self.report.lfts_done = Some(self.start.elapsed());
+                self.report.lfts.blocks += 1;
+                self.report.lfts.done = Some(self.start.elapsed());
             }
             AttrId::PORT_INFO => self.changes.ports.push((slot, PortInfo::read(&reply.data))),
             AttrId::MLNX_EXT_PORT_INFO => {

@@ -86,7 +86,7 @@ pub async fn apply(
     }
     pass.take_links_down(unreachable).await;
     let unapplied = pass.conclude().await;
-    let is_clean = pass.report.reset_links.is_empty() && unreachable.is_empty();
+    let is_clean = pass.report.links_down.reset.is_empty() && unreachable.is_empty();
     pass.record_plan(unapplied, &inactive, is_clean);
     pass.report
 }
@@ -227,12 +227,12 @@ impl<'a> Pass<'a> {
         let start = Instant::now();
         let mut sets = 0;
         for _ in 0..phase.max_rounds() {
-            let failed = self.report.failed.len();
+            let failed = self.report.unacknowledged.failed.len();
             let sent = self.round(phase).await;
             self.recover_rekeyed(failed).await;
             sets += sent;
             // A Set that failed would fail again.
-            if sent == 0 || self.report.failed.len() > failed {
+            if sent == 0 || self.report.unacknowledged.failed.len() > failed {
                 break;
             }
         }
@@ -276,7 +276,7 @@ impl<'a> Pass<'a> {
     /// all the same.
     async fn recover_rekeyed(&mut self, first: usize) {
         let PassDevices { client, observation, .. } = &mut self.devices;
-        let failed = &mut self.report.failed;
+        let failed = &mut self.report.unacknowledged.failed;
         let ports =
             refused_ports::take_rekeyed(client, &observation.fabric, self.plan, failed, first);
         let ports = ports.await;
@@ -319,11 +319,11 @@ impl<'a> Pass<'a> {
         link_down::await_training(client, delta.fabric, &links, delta.keys).await;
         changes.ports.extend(link_down::in_init(delta.fabric, &links));
         let report = &mut self.report;
-        report.unreachable_peers =
+        report.links_down.unreachable_peers =
             unreachable.iter().copied().filter(|id| down.contains(id)).collect();
         let reset = links.iter().flat_map(|&id| link_down::sets_of_link(delta.fabric, id));
-        report.reset_ports.extend(reset);
-        report.reset_links = links;
+        report.links_down.reset_ports.extend(reset);
+        report.links_down.reset = links;
         update_observation(self.devices.observation, changes);
     }
 
@@ -331,8 +331,13 @@ impl<'a> Pass<'a> {
     async fn conclude(&mut self) -> Unapplied {
         let PassDevices { client, observation, keys, .. } = &mut self.devices;
         self.report.stop = self.control.stop().cloned();
-        let ports =
-            refused_ports::read(client, &observation.fabric, &self.report.failed, keys).await;
+        let ports = refused_ports::read(
+            client,
+            &observation.fabric,
+            &self.report.unacknowledged.failed,
+            keys,
+        )
+        .await;
         update_observation(observation, AnswerChanges { ports, ..AnswerChanges::default() });
         let fabric = &self.devices.observation.fabric;
         self.report.conclude(fabric, self.plan, &mut self.failures);
@@ -377,7 +382,7 @@ impl<'a> Pass<'a> {
         let report = &self.report;
         acknowledged.record_unanswered(fabric, report.unanswered(), report.not_sent());
         if self.report.stop.is_none() {
-            let new = self.failures.to_record(&self.report.delayed);
+            let new = self.failures.to_record(&self.report.unacknowledged.delayed);
             acknowledged.failures_mut().replace(fabric, self.plan, &new, Instant::now());
         }
     }
@@ -395,7 +400,7 @@ impl<'a> Pass<'a> {
     /// Adds the failures of this pass to those of earlier ones.
     fn record_failures(&mut self) {
         let fabric = &self.devices.observation.fabric;
-        let new = self.failures.to_record(&self.report.delayed);
+        let new = self.failures.to_record(&self.report.unacknowledged.delayed);
         self.devices.acknowledged.failures_mut().add(fabric, self.plan, &new, Instant::now());
     }
 }

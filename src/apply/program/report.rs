@@ -24,15 +24,35 @@ pub struct ApplyReport {
     /// Nodes of which nothing was known when programming began: new ones, and those that had lost
     /// their tables.
     pub unknown: Vec<Guid>,
-    /// Number of linear forwarding table blocks sent.
-    pub lft_blocks: usize,
-    /// Time from the start to the last acknowledged linear forwarding table block.
-    pub lfts_done: Option<Duration>,
+    pub lfts: LftProgress,
+    pub unacknowledged: UnacknowledgedSets,
+    pub links_down: LinksDown,
+    /// The statistics of the ordered transition; `None` if the tables were not ordered.
+    pub transition: Option<TransitionReport>,
+    /// The committed routes of the ordered transition.
+    pub committed_routes: CommittedRoutes,
+    /// Why programming ended before all Sets were sent; `None` if it did not.
+    pub stop: Option<Stop>,
+}
+
+/// The linear forwarding table blocks sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LftProgress {
+    pub blocks: usize,
+    /// Time from the start to the last acknowledged block.
+    pub done: Option<Duration>,
+}
+
+/// The Sets whose planned data the devices did not acknowledge.
+#[derive(Clone, Debug, Default)]
+pub struct UnacknowledgedSets {
     /// Failed Sets, with the reason: not answered, or refused and essential (see
     /// [`crate::apply::set_failures`]).
     pub failed: Vec<(SetId, SmpError)>,
     /// Refused Sets without which the subnet is up all the same.
     pub tolerated: Vec<(SetId, SmpError)>,
+    /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
+    pub without_aliases: Vec<(SetId, SmpError)>,
     /// Sets that were not sent, because the device did not acknowledge others.
     pub unsent: Vec<SetId>,
     /// Sets that were not sent, because the device refused them or acknowledged none before and the
@@ -40,25 +60,22 @@ pub struct ApplyReport {
     pub delayed: Vec<SetId>,
     /// Number of those in [`Self::delayed`] without which the subnet is not up.
     pub delayed_essential: usize,
-    /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
-    pub without_aliases: Vec<(SetId, SmpError)>,
-    /// One end of each link that was taken down, because its MTU or operational VLs change.
-    pub reset_links: Vec<PortId>,
-    /// PortInfo that was not sent, because the link was taken down before.
-    pub(super) reset_ports: Vec<SetId>,
-    /// Ports that were taken down, because the node at the far end cannot be reached.
-    pub unreachable_peers: Vec<PortId>,
-    /// The statistics of the ordered transition; `None` if the tables were not ordered.
-    pub transition: Option<TransitionReport>,
-    /// The committed routes of the ordered transition.
-    pub committed_routes: CommittedRoutes,
-    /// Why programming ended before all Sets were sent; `None` if it did not.
-    pub stop: Option<Stop>,
     /// Sets that were sent and have no answer, because programming ended early.
     pub abandoned: Vec<SetId>,
     /// Sets that were not sent, because programming ended early, except for those of an ordered
     /// transition that still waited for others.
     pub dropped: Vec<SetId>,
+}
+
+/// The links that programming took down.
+#[derive(Clone, Debug, Default)]
+pub struct LinksDown {
+    /// One end of each link whose MTU or operational VLs change.
+    pub reset: Vec<PortId>,
+    /// PortInfo that was not sent, because the link was taken down before.
+    pub(super) reset_ports: Vec<SetId>,
+    /// Ports whose far end is at a node that cannot be reached.
+    pub unreachable_peers: Vec<PortId>,
 }
 
 /// Statistics of an ordered transition.
@@ -92,53 +109,74 @@ impl ApplyReport {
     /// Records the Sets without a result when programming ended early, and those that were still
     /// `to_send`.
     pub(super) fn cut(&mut self, cut: CutSets, to_send: impl Iterator<Item = SetRequest>) {
-        self.abandoned.extend(cut.abandoned);
-        self.dropped.extend(cut.dropped.into_iter().chain(to_send.map(|(set, _)| set)));
+        self.unacknowledged.abandoned.extend(cut.abandoned);
+        self.unacknowledged
+            .dropped
+            .extend(cut.dropped.into_iter().chain(to_send.map(|(set, _)| set)));
     }
 
     /// Number of Sets that left the subnet incomplete in this reconfiguration.
     pub fn failures(&self) -> usize {
-        self.failed.len() + self.unsent.len()
+        self.unacknowledged.failed.len() + self.unacknowledged.unsent.len()
     }
 
     /// Separates the refused Sets that the subnet can do without, given the state of its ports.
     pub(super) fn conclude(&mut self, fabric: &Fabric, plan: &Plan, failures: &mut PassFailures) {
-        let tolerated = self.failed.extract_if(.., |(set, error)| {
+        let tolerated = self.unacknowledged.failed.extract_if(.., |(set, error)| {
             matches!(error, SmpError::Status(_)) && !is_essential(fabric, plan, *set)
         });
-        self.tolerated = tolerated.collect();
-        self.unsent = std::mem::take(&mut failures.unsent);
-        self.delayed = std::mem::take(&mut failures.delayed);
-        let essential = self.delayed.iter().filter(|set| is_essential(fabric, plan, **set));
-        self.delayed_essential = essential.count();
+        self.unacknowledged.tolerated = tolerated.collect();
+        self.unacknowledged.unsent = std::mem::take(&mut failures.unsent);
+        self.unacknowledged.delayed = std::mem::take(&mut failures.delayed);
+        let essential =
+            self.unacknowledged.delayed.iter().filter(|set| is_essential(fabric, plan, **set));
+        self.unacknowledged.delayed_essential = essential.count();
     }
 
     /// The Sets whose planned version was not acknowledged. Without the forwarding table blocks
     /// that an ordered transition dropped: their devices hold what they held before.
     pub(super) fn unapplied(&self) -> Unapplied {
-        let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
+        let failed = self
+            .unacknowledged
+            .failed
+            .iter()
+            .chain(&self.unacknowledged.tolerated)
+            .map(|(set, _)| *set);
         let is_ordered = self.transition.is_some();
-        let dropped =
-            self.dropped.iter().filter(|set| !(is_ordered && set.attr_id == AttrId::LINEAR_FT));
+        let dropped = self
+            .unacknowledged
+            .dropped
+            .iter()
+            .filter(|set| !(is_ordered && set.attr_id == AttrId::LINEAR_FT));
         let unsent = self
+            .unacknowledged
             .unsent
             .iter()
-            .chain(&self.delayed)
-            .chain(&self.abandoned)
-            .chain(&self.reset_ports)
+            .chain(&self.unacknowledged.delayed)
+            .chain(&self.unacknowledged.abandoned)
+            .chain(&self.links_down.reset_ports)
             .chain(dropped);
         Unapplied { failed: failed.chain(unsent.copied()).collect(), withheld_blocks: Vec::new() }
     }
 
     /// The Sets that may be in effect or not, because they have no answer.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = SetId> + '_ {
-        let failed = self.failed.iter().filter(|(_, error)| !matches!(error, SmpError::Status(_)));
-        failed.map(|(set, _)| *set).chain(self.abandoned.iter().copied())
+        let failed = self
+            .unacknowledged
+            .failed
+            .iter()
+            .filter(|(_, error)| !matches!(error, SmpError::Status(_)));
+        failed.map(|(set, _)| *set).chain(self.unacknowledged.abandoned.iter().copied())
     }
 
     /// The Sets that were not sent although they differ.
     pub(super) fn not_sent(&self) -> impl Iterator<Item = SetId> + '_ {
-        self.unsent.iter().chain(&self.delayed).chain(&self.dropped).copied()
+        self.unacknowledged
+            .unsent
+            .iter()
+            .chain(&self.unacknowledged.delayed)
+            .chain(&self.unacknowledged.dropped)
+            .copied()
     }
 
     /// Number of Sets of SwitchInfo and tables.

@@ -156,7 +156,7 @@ impl Round<'_, '_> {
         }
         answers.report.cut(sender.into_cut(), others);
         // A failed intermediate version is irrelevant if the planned version was acknowledged.
-        answers.report.failed.retain(|(set, _)| !steps.is_complete(set));
+        answers.report.unacknowledged.failed.retain(|(set, _)| !steps.is_complete(set));
         count
     }
 }

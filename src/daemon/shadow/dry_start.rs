@@ -64,8 +64,8 @@ impl DryStart {
         let sets = first.sets.iter().filter_map(|set| SetView::new(fabric, set));
         report.sets = sets.collect();
         report.changes = report.sets.iter().filter(|set| !set.is_harmless()).count();
-        let failed = first.report.failed.iter().map(|(set, _)| set);
-        let unanswered = failed.chain(&first.report.unsent);
+        let failed = first.report.unacknowledged.failed.iter().map(|(set, _)| set);
+        let unanswered = failed.chain(&first.report.unacknowledged.unsent);
         report.unanswered = unanswered.map(|set| set.describe(fabric)).collect();
         Ok(report)
     }

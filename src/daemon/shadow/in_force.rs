@@ -222,6 +222,11 @@ fn planned_block(entries: &[(Mlid, PortMask)], modifier: u32) -> MftBlock {
 
 /// The Sets that devices would not answer.
 pub(super) fn unanswered(fabric: &Fabric, report: &ApplyReport) -> Vec<String> {
-    let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
+    let failed = report
+        .unacknowledged
+        .failed
+        .iter()
+        .map(|(set, _)| set)
+        .chain(&report.unacknowledged.unsent);
     failed.map(|set| set.describe(fabric)).collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn applied_figures(
 ) {
     figures.sets = report.sets();
     figures.phases = std::array::from_fn(|at| (PHASES[at].name(), report.sent[at].0));
-    figures.lft_blocks = report.lft_blocks;
-    let written = report.lfts_done.filter(|_| report.lft_blocks > 0);
+    figures.lft_blocks = report.lfts.blocks;
+    let written = report.lfts.done.filter(|_| report.lfts.blocks > 0);
     figures.tables_written = written.map(|time| start + time);
 }

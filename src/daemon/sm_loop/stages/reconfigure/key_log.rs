@@ -18,8 +18,9 @@ pub(super) struct KeyLog(HashSet<Guid>);
 impl KeyLog {
     /// Logs the ports that hide their M_Key and did not accept a Set.
     pub(super) fn refused(&mut self, fabric: &Fabric, keys: &MKeys, report: &ApplyReport) {
-        let unanswered = report.failed.iter().map(|(set, _)| set);
-        let sets = unanswered.chain(&report.unsent).chain(&report.delayed);
+        let unanswered = report.unacknowledged.failed.iter().map(|(set, _)| set);
+        let sets =
+            unanswered.chain(&report.unacknowledged.unsent).chain(&report.unacknowledged.delayed);
         let ports: HashSet<PortId> = sets
             .filter(|set| set.attr_id == AttrId::PORT_INFO)
             .map(|set| fabric.owner(set.slot(fabric)))

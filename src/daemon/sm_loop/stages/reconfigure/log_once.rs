@@ -82,7 +82,7 @@ pub(super) fn log_applied(
     total: Duration,
 ) {
     log_failed_sets(observation, report);
-    for (item, problem) in &report.without_aliases {
+    for (item, problem) in &report.unacknowledged.without_aliases {
         let port = item.describe(&observation.fabric);
         warn!("{port}: {problem}; the port's GUIDInfo table lacks its alias GUIDs");
     }
@@ -111,11 +111,11 @@ pub(super) fn log_inherited(report: Option<AdoptReport>, duration: Duration) {
 pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
     log_links_down(observation, report);
     log_silent_devices(observation, report);
-    for group in grouped(&report.tolerated).iter().take(MAX_LOGGED_FAILURES) {
+    for group in grouped(&report.unacknowledged.tolerated).iter().take(MAX_LOGGED_FAILURES) {
         let sets = group.describe(&observation.fabric);
         warn!("{sets}; the subnet is up without it, and it is sent again after a delay");
     }
-    let failed = grouped(&report.failed);
+    let failed = grouped(&report.unacknowledged.failed);
     for group in failed.iter().take(MAX_LOGGED_FAILURES) {
         error!("{}", group.describe(&observation.fabric));
     }
@@ -165,11 +165,11 @@ impl FailedSets<'_> {
 /// Logs the links that were taken down.
 fn log_links_down(observation: &Observation, report: &ApplyReport) {
     let fabric = &observation.fabric;
-    for &port in report.reset_links.iter().take(MAX_LOGGED_FAILURES) {
+    for &port in report.links_down.reset.iter().take(MAX_LOGGED_FAILURES) {
         let port = fabric.describe(port);
         info!("{port}: the link passes through INIT, because its MTU or operational VLs change");
     }
-    for &port in report.unreachable_peers.iter().take(MAX_LOGGED_FAILURES) {
+    for &port in report.links_down.unreachable_peers.iter().take(MAX_LOGGED_FAILURES) {
         let port = fabric.describe(port);
         warn!("{port}: the link is taken down, because the node at its far end does not answer");
     }
@@ -179,7 +179,7 @@ fn log_links_down(observation: &Observation, report: &ApplyReport) {
 fn log_silent_devices(observation: &Observation, report: &ApplyReport) {
     let fabric = &observation.fabric;
     let mut unsent: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for set in &report.unsent {
+    for set in &report.unacknowledged.unsent {
         *unsent.entry(set.node).or_default() += 1;
     }
     for (&node, &count) in unsent.iter().take(MAX_LOGGED_FAILURES) {
@@ -189,17 +189,17 @@ fn log_silent_devices(observation: &Observation, report: &ApplyReport) {
         let sets = counted(count, "further Set was", "further Sets were");
         error!("{device} at path {route} acknowledges no Sets; {sets} not sent");
     }
-    if !report.delayed.is_empty() {
-        let sets = counted(report.delayed.len(), "Set waits", "Sets wait");
+    if !report.unacknowledged.delayed.is_empty() {
+        let sets = counted(report.unacknowledged.delayed.len(), "Set waits", "Sets wait");
         info!("{sets}, because devices refused or did not acknowledge them before");
     }
 }
 
 /// The LFT blocks written, with the time of the last one if any was.
 fn lft_blocks(report: &ApplyReport) -> String {
-    let blocks = counted(report.lft_blocks, "LFT block", "LFT blocks");
-    match report.lfts_done {
-        Some(time) if report.lft_blocks > 0 => {
+    let blocks = counted(report.lfts.blocks, "LFT block", "LFT blocks");
+    match report.lfts.done {
+        Some(time) if report.lfts.blocks > 0 => {
             format!("{blocks}, the last after {}", time_text(time))
         }
         _ => blocks,

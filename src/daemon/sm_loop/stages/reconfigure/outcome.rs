@@ -37,7 +37,7 @@ impl Reconfigured {
 
 /// The outcome of programming, without figures.
 pub(super) fn outcome(fabric: &Fabric, report: &ApplyReport) -> Reconfigured {
-    let result = match (&report.stop, report.failures(), report.delayed_essential) {
+    let result = match (&report.stop, report.failures(), report.unacknowledged.delayed_essential) {
         (Some(_), ..) => ReconfigureResult::Interrupted,
         (None, 0, 0) => ReconfigureResult::Up,
         (None, 0, delayed) => ReconfigureResult::Delayed(format!(
@@ -56,7 +56,7 @@ pub(super) fn outcome(fabric: &Fabric, report: &ApplyReport) -> Reconfigured {
         result,
         silent: report.stop.iter().flat_map(|stop| silent_switches(fabric, stop)).collect(),
         needs_heavy_sweep: has_withheld && !is_delayed,
-        links_in_init: !report.reset_links.is_empty(),
+        links_in_init: !report.links_down.reset.is_empty(),
         figures: ReconfigureFigures::default(),
     }
 }

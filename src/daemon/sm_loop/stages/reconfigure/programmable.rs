@@ -342,7 +342,7 @@ impl Reconfigurer {
         let is_quiet = report.sets() == 0
             && verified.summary().extent == Extent::KeptRoutes
             && subnet.summary.extent == Extent::KeptRoutes
-            && subnet.failed_sets == report.failures() + report.delayed_essential
+            && subnet.failed_sets == report.failures() + report.unacknowledged.delayed_essential
             && subnet.rate_limits == self.config.files.enhanced_qos
             && subnet.plan.multicast == verified.plan().multicast;
         if !is_quiet {
@@ -399,7 +399,7 @@ impl Reconfigurer {
         let subnet = match self.unchanged_subnet(context, observation, verified, report) {
             Some(subnet) => subnet,
             None => {
-                let failed = report.failures() + report.delayed_essential;
+                let failed = report.failures() + report.unacknowledged.delayed_essential;
                 let programmed = ProgrammedState { qos_policy: policy, failed_sets: failed };
                 self.publish(context, options, observation, verified, programmed)
             }

@@ -46,10 +46,10 @@ pub(super) fn applied(context: &ManagerContext, report: &ApplyReport) {
         let mut text = counted(report.sets(), "Set", "Sets");
         let parts = [
             (report.failures(), "not acknowledged"),
-            (report.tolerated.len(), "refused and not essential"),
-            (report.delayed.len(), "delayed"),
-            (report.abandoned.len(), "abandoned"),
-            (report.dropped.len(), "dropped"),
+            (report.unacknowledged.tolerated.len(), "refused and not essential"),
+            (report.unacknowledged.delayed.len(), "delayed"),
+            (report.unacknowledged.abandoned.len(), "abandoned"),
+            (report.unacknowledged.dropped.len(), "dropped"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             text += &format!(", {count} {what}");

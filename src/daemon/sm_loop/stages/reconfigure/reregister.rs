@@ -47,13 +47,14 @@ impl MasterState {
         let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
         self.registered = ports.collect();
         let failed = report
+            .unacknowledged
             .failed
             .iter()
             .map(|(set, _)| set)
-            .chain(&report.unsent)
-            .chain(&report.delayed)
-            .chain(&report.abandoned)
-            .chain(&report.dropped);
+            .chain(&report.unacknowledged.unsent)
+            .chain(&report.unacknowledged.delayed)
+            .chain(&report.unacknowledged.abandoned)
+            .chain(&report.unacknowledged.dropped);
         for set in failed.filter(|set| set.attr_id == AttrId::PORT_INFO) {
             let port = fabric.port(set.slot(fabric)).guid;
             self.registered.remove(&port);
