@@ -21,7 +21,7 @@ use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
 use torus_sm::observe::m_keys::MKeys;
 use torus_sm::plan::Plan;
-use torus_sm::plan::compute::{PlanInput, compute};
+use torus_sm::plan::compute::{PlanInput, Registrations, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions::{self, Partition};
@@ -103,8 +103,7 @@ impl Running {
             torus_config: &self.config,
             partitions: &self.partitions,
             observed_pkeys: pkeys,
-            groups: &self.groups,
-            aliases: &[],
+            registrations: Registrations { groups: &self.groups, ..Registrations::default() },
             previous: None,
             reregister: &|_| false,
             chain: &self.chain,

@@ -10,7 +10,7 @@ use torus_sm::ids::PortNum;
 use torus_sm::observe::SweepSettings;
 use torus_sm::observe::heavy;
 use torus_sm::observe::m_keys::MKeys;
-use torus_sm::plan::compute::{self, PlanInput};
+use torus_sm::plan::compute::{self, PlanInput, Registrations};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
@@ -113,8 +113,7 @@ fn plan(
         memory: &Memory::default(),
         torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf()),
         partitions: &partitions::default(options),
-        groups: &[],
-        aliases: &[],
+        registrations: Registrations::default(),
         previous: None,
         observed_pkeys: pkeys,
         reregister: &|_| true,

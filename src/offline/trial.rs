@@ -3,7 +3,7 @@
 use super::scenario::OfflineScenario;
 use crate::fabric::Fabric;
 use crate::notes::Note;
-use crate::plan::compute::{self, PlanInput};
+use crate::plan::compute::{self, PlanInput, Registrations};
 use crate::plan::lids::Memory;
 use crate::plan::routing::RoutingError;
 use crate::plan::update::BaselineInputs;
@@ -87,8 +87,7 @@ fn input<'a>(
         torus_config: &scenario.torus_config,
         partitions: &scenario.partitions,
         observed_pkeys: &[],
-        groups: &scenario.groups,
-        aliases: &[],
+        registrations: Registrations { groups: &scenario.groups, ..Registrations::default() },
         previous,
         reregister: &|_| false,
         chain: &scenario.chain,

@@ -41,9 +41,7 @@ pub struct PlanInput<'a> {
     pub partitions: &'a [Partition],
     /// The P_Key table blocks read from the devices, by port slot.
     pub observed_pkeys: &'a [PkeyTable],
-    pub groups: &'a [GroupMembers],
-    /// GUIDInfo blocks that clients requested.
-    pub aliases: &'a [super::aliases::AliasBlock],
+    pub registrations: Registrations<'a>,
     /// The previous plan. Engines keep its routes where their rules allow.
     pub previous: Option<&'a Plan>,
     /// True for end ports that get ClientReregister set.
@@ -52,6 +50,15 @@ pub struct PlanInput<'a> {
     pub chain: &'a Chain,
     /// The contents of qos-policy.conf.
     pub qos_policy: Option<&'a Arc<QosPolicy>>,
+}
+
+/// Registrations of clients that devices have to hold.
+#[derive(Clone, Copy, Default)]
+pub struct Registrations<'a> {
+    /// The multicast groups, with those of partitions.conf.
+    pub groups: &'a [GroupMembers],
+    /// GUIDInfo blocks that clients requested.
+    pub aliases: &'a [super::aliases::AliasBlock],
 }
 
 impl<'a> PlanInput<'a> {
@@ -150,11 +157,11 @@ pub(super) fn with_routes(
     let qos = sources.map_or_else(QosTables::default, |sources| {
         qos::tables(fabric, &sources, &*routing.policy, &ports)
     });
-    let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
+    let multicast = multicast::plan(fabric, &lids, &routing, input.registrations.groups, options);
     let stage_results = StageResults {
         lids: lid_notes,
         partitions: partition_notes,
-        groups: Arc::new(input.groups.to_vec()),
+        groups: Arc::new(input.registrations.groups.to_vec()),
     };
     let multicast = Arc::new(multicast);
     let parts = PlanParts { lids, routing, ports, qos, partitions, multicast };
@@ -248,7 +255,7 @@ pub(super) fn finish(
     let sls = sls.iter().flatten();
     let notes =
         earlier.chain(&setup_notes).chain(&dropped).chain(sls).chain(found).cloned().collect();
-    let aliases = super::aliases::tables(fabric, input.aliases);
+    let aliases = super::aliases::tables(fabric, input.registrations.aliases);
     let (vport_aliases, aliases) = aliases.into_iter().partition(|block| block.vport.is_some());
     Plan {
         lids,

@@ -6,7 +6,7 @@
 //! as they are, and brings up the others: those of links in INIT or ARMED, and ports 0 of switches
 //! without a LID. Ports in use keep the LIDs that they carry, so that no other port gets one of them.
 
-use super::compute::{Assigned, PlanInput, Planned, with_routes};
+use super::compute::{Assigned, PlanInput, Planned, Registrations, with_routes};
 use super::lids::{self, Memory};
 use super::routing::Routing;
 use super::{LidTable, Plan};
@@ -24,7 +24,7 @@ pub fn compute_idle_ports(input: &PlanInput<'_>) -> (Plan, Memory) {
     let (table, memory, notes) = lids::assign(fabric, options, &memory);
     let routing = Routing::without_routes("none", fabric.switches().len(), table.max());
     let assigned = Assigned { lids: Arc::new(table), memory, notes };
-    let input = PlanInput { groups: &[], aliases: &[], ..*input };
+    let input = PlanInput { registrations: Registrations::default(), ..*input };
     let Planned { mut plan, memory, .. } = with_routes(&input, assigned, Arc::new(routing));
     for id in fabric.port_ids() {
         if !is_idle(fabric, id) || takes_lid_of_other(&carried, &plan.lids, id) {

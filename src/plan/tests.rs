@@ -1,6 +1,6 @@
 //! Tests of whole plans: LID assignment, and that programmed devices need no further Sets.
 
-use super::compute::{PlanInput, Planned, compute};
+use super::compute::{PlanInput, Planned, Registrations, compute};
 use super::lids::{self, Memory};
 use super::links::{differs, switch_differs};
 use super::partitions;
@@ -144,8 +144,7 @@ pub(crate) fn with_input<T>(
         torus_config: &torus_config,
         partitions: &partitions::default(options),
         observed_pkeys: pkeys,
-        groups: &[],
-        aliases: &[],
+        registrations: Registrations::default(),
         previous: None,
         reregister: &|_| false,
         chain: &Chain::parse("silent", &registry).expect("a known engine"),

@@ -312,11 +312,11 @@ impl Update<'_> {
     ) -> (Arc<MulticastTables>, Arc<Vec<GroupMembers>>) {
         let input = self.input;
         let baseline = self.baseline;
-        let same_groups = **baseline.stage_results.groups == *input.groups;
+        let same_groups = **baseline.stage_results.groups == *input.registrations.groups;
         let groups = if same_groups {
             baseline.stage_results.groups.clone()
         } else {
-            Arc::new(input.groups.to_vec())
+            Arc::new(input.registrations.groups.to_vec())
         };
         let before = &baseline.plan.routing.policy;
         let has_same_trees =
@@ -324,7 +324,8 @@ impl Update<'_> {
         if same_groups && (groups.is_empty() || has_same_trees()) {
             return (baseline.plan.multicast.clone(), groups);
         }
-        let tables = multicast::plan(input.fabric, lids, routing, input.groups, input.options);
+        let tables =
+            multicast::plan(input.fabric, lids, routing, input.registrations.groups, input.options);
         (Arc::new(tables), groups)
     }
 

@@ -8,7 +8,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::plan::compute::{PlanError, PlanInput, compute};
+use torus_sm::plan::compute::{PlanError, PlanInput, Registrations, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
@@ -71,8 +71,7 @@ impl PlanSetup {
             torus_config: &torus_config,
             partitions: &partitions::default(&self.options),
             observed_pkeys: &vec![PkeyTable::default(); self.fabric.ports().len()],
-            groups,
-            aliases: &[],
+            registrations: Registrations { groups, ..Registrations::default() },
             previous: None,
             reregister: &|_| false,
             chain: &chain,

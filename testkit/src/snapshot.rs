@@ -7,7 +7,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::notes::Note;
-use torus_sm::plan::compute::{self, PlanInput};
+use torus_sm::plan::compute::{self, PlanInput, Registrations};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::partitions;
 use torus_sm::plan::partitions::Partition;
@@ -42,8 +42,7 @@ pub fn published(
         torus_config,
         partitions,
         observed_pkeys: &[],
-        groups: &[],
-        aliases: &[],
+        registrations: Registrations::default(),
         previous: None,
         reregister: &|_| false,
         chain: &chain,

@@ -14,7 +14,7 @@ use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Mlid, PortNum, Sl};
 use torus_sm::notes::Note;
 use torus_sm::plan::Plan;
-use torus_sm::plan::compute::{PlanInput, compute};
+use torus_sm::plan::compute::{PlanInput, Registrations, compute};
 use torus_sm::plan::multicast::{GroupMembers, MulticastDelta};
 use torus_sm::plan::multicast_update::update_multicast;
 use torus_sm::plan::partitions::{self, Partition};
@@ -66,8 +66,7 @@ impl PlanContext {
             torus_config: &self.config,
             partitions: &self.partitions,
             observed_pkeys: &self.pkeys,
-            groups,
-            aliases: &[],
+            registrations: Registrations { groups, ..Registrations::default() },
             previous,
             reregister: &|_| false,
             chain: &self.chain,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use testkit::planning::{PlanSetup, options};
 use torus_sm::fabric::PortId;
-use torus_sm::plan::compute::PlanInput;
+use torus_sm::plan::compute::{PlanInput, Registrations};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
@@ -56,8 +56,7 @@ fn verdict(engines: &str, checks: &Checks) -> Result<Verified, VerifyFailure> {
         torus_config: &Err(Vec::new()),
         partitions: &partitions::default(&setup.options),
         observed_pkeys: &vec![Arc::default(); setup.fabric.ports().len()],
-        groups: &[],
-        aliases: &[],
+        registrations: Registrations::default(),
         previous: None,
         reregister: &|_| false,
         chain: &Chain::parse(engines, &registry).expect("known engines"),

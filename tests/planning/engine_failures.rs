@@ -17,7 +17,7 @@ use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
-use torus_sm::plan::compute::PlanInput;
+use torus_sm::plan::compute::{PlanInput, Registrations};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
@@ -93,8 +93,7 @@ impl Planner {
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&self.options),
             observed_pkeys: &vec![Arc::default(); fabric.ports().len()],
-            groups: &[group],
-            aliases: &[],
+            registrations: Registrations { groups: &[group], ..Registrations::default() },
             previous: previous.map(|previous| &*previous.plan),
             reregister: &|_| false,
             chain: &self.chain,

@@ -9,7 +9,7 @@ use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, Sl};
-use torus_sm::plan::compute::PlanInput;
+use torus_sm::plan::compute::{PlanInput, Registrations};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
@@ -49,8 +49,7 @@ impl Planner {
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&self.options),
             observed_pkeys: &vec![Arc::default(); fabric.ports().len()],
-            groups: &[],
-            aliases: &[],
+            registrations: Registrations::default(),
             previous: self.plan.as_deref(),
             reregister: &|_| false,
             chain: &self.chain,

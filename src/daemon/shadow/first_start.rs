@@ -13,7 +13,7 @@ use crate::contained;
 use crate::daemon::parts;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::partitions::PartitionState;
-use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::planning::{PlanRequest, SharedRegistrations};
 use crate::daemon::sm_loop::stages::reconfigure::decision::decide;
 use crate::daemon::sm_loop::stages::reconfigure::reregister::clients_to_reregister;
 use crate::observe::m_keys::MKeys;
@@ -135,8 +135,10 @@ impl FirstStart {
             chain: Arc::new(chain),
             partitions: self.partitions.current(),
             qos_policy: self.files.qos_policy.clone().filter(|_| self.options.qos),
-            groups: Arc::new(members),
-            aliases: Arc::new(self.registry.alias_blocks(fabric)),
+            registrations: SharedRegistrations {
+                groups: Arc::new(members),
+                aliases: Arc::new(self.registry.alias_blocks(fabric)),
+            },
             memory: self.memory.clone(),
             reregister: clients_to_reregister(fabric, &self.options, &FxHashSet::default()),
             held_mappings: Arc::default(),

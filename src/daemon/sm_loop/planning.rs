@@ -14,7 +14,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
-use crate::plan::compute::{PlanInput, Planned, compute_with_kept_routes};
+use crate::plan::compute::{PlanInput, Planned, Registrations, compute_with_kept_routes};
 use crate::plan::idle_ports::compute_idle_ports;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
@@ -48,14 +48,20 @@ pub struct PlanRequest {
     pub chain: Arc<Chain>,
     pub partitions: Arc<Vec<Partition>>,
     pub qos_policy: Option<Arc<QosPolicy>>,
-    pub groups: Arc<Vec<GroupMembers>>,
-    pub aliases: Arc<Vec<AliasBlock>>,
+    pub registrations: SharedRegistrations,
     /// LIDs, MLIDs and P_Key indexes to keep.
     pub memory: Memory,
     /// End ports to set ClientReregister for.
     pub reregister: HashSet<PortId>,
     /// SL to VL mappings that the switches hold, for plans that write none.
     pub held_mappings: Arc<HeldMappings>,
+}
+
+/// As [`Registrations`].
+#[derive(Clone)]
+pub struct SharedRegistrations {
+    pub groups: Arc<Vec<GroupMembers>>,
+    pub aliases: Arc<Vec<AliasBlock>>,
 }
 
 impl PlanRequest {
@@ -162,8 +168,10 @@ impl PlanRequest {
             memory: &self.memory,
             torus_config: &self.torus_config,
             partitions: &self.partitions,
-            groups: &self.groups,
-            aliases: &self.aliases,
+            registrations: Registrations {
+                groups: &self.registrations.groups,
+                aliases: &self.registrations.aliases,
+            },
             previous,
             observed_pkeys: &self.pkeys,
             reregister: &|port| self.reregister.contains(&port),

@@ -13,7 +13,7 @@ use crate::config::qos_policy::{
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::plan::Plan;
-use crate::plan::compute::PlanInput;
+use crate::plan::compute::{PlanInput, Registrations};
 use crate::plan::lids::Memory;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::setup::{QosSetup, SetupContext, diagnostics};
@@ -88,8 +88,7 @@ pub(super) fn planned(
         torus_config: &files::torus_config(options),
         partitions,
         observed_pkeys: &[],
-        groups: &[],
-        aliases: &[],
+        registrations: Registrations::default(),
         previous: None,
         reregister: &|_| false,
         chain: &chain,

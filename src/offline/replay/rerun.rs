@@ -13,7 +13,7 @@ use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError, SweepSettings, heavy};
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
-use crate::plan::compute::PlanInput;
+use crate::plan::compute::{PlanInput, Registrations};
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::partitions::removed_pkeys::RemovedPkeys;
@@ -233,8 +233,10 @@ fn repeat(
         torus_config: &torus_config(plan),
         partitions,
         observed_pkeys: &observation.pkeys,
-        groups: &groups(fabric, &plan.groups),
-        aliases: &aliases(fabric, plan),
+        registrations: Registrations {
+            groups: &groups(fabric, &plan.groups),
+            aliases: &aliases(fabric, plan),
+        },
         previous,
         reregister: &|port| reregister.contains(&port),
         chain,

@@ -78,7 +78,7 @@ mod tests {
     use crate::fabric::Fabric;
     use crate::fabric::synthetic::SyntheticView;
     use crate::plan::Plan;
-    use crate::plan::compute::{PlanInput, Planned, compute};
+    use crate::plan::compute::{PlanInput, Planned, Registrations, compute};
     use crate::plan::lids::Memory;
     use crate::plan::partitions;
     use crate::plan::routing::chain::{Chain, EngineRegistry};
@@ -109,8 +109,7 @@ mod tests {
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&options),
             observed_pkeys: &[],
-            groups: &[],
-            aliases: &[],
+            registrations: Registrations::default(),
             previous: None,
             reregister: &|_| false,
             chain: &chain.expect("an engine"),

@@ -126,7 +126,7 @@ mod tests {
     use crate::fabric::difference::Difference;
     use crate::fabric::synthetic::SyntheticView;
     use crate::plan::Plan;
-    use crate::plan::compute::{PlanInput, compute};
+    use crate::plan::compute::{PlanInput, Registrations, compute};
     use crate::plan::lids::Memory;
     use crate::plan::partitions;
     use crate::plan::routing::Routing;
@@ -176,8 +176,7 @@ mod tests {
             torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), conf),
             partitions: &partitions::default(&options),
             observed_pkeys: &[],
-            groups: &[],
-            aliases: &[],
+            registrations: Registrations::default(),
             previous: None,
             reregister: &|_| false,
             chain: &chain.expect("an engine"),

@@ -12,7 +12,7 @@ use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
-use torus_sm::plan::compute::{PlanInput, compute};
+use torus_sm::plan::compute::{PlanInput, Registrations, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions;
@@ -167,8 +167,7 @@ impl Subnet {
             torus_config: &self.config,
             partitions: &partitions::default(&self.options),
             observed_pkeys: &[],
-            groups,
-            aliases: &[],
+            registrations: Registrations { groups, ..Registrations::default() },
             previous: None,
             reregister: &|_| false,
             chain: &chain,

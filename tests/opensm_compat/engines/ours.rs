@@ -14,7 +14,7 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
 use torus_sm::notes::Severity;
-use torus_sm::plan::compute::{PlanInput, compute};
+use torus_sm::plan::compute::{PlanInput, Registrations, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::lash::LashPolicy;
@@ -78,8 +78,7 @@ impl<'a> Ours<'a> {
             torus_config: &files::torus_config(&options),
             partitions: &partitions::default(&options),
             observed_pkeys: &[],
-            groups: &self.groups(),
-            aliases: &[],
+            registrations: Registrations { groups: &self.groups(), ..Registrations::default() },
             previous,
             reregister: &|_| false,
             chain: &chain,

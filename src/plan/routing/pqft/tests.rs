@@ -6,7 +6,7 @@ use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, PortNum};
-use crate::plan::compute::{PlanInput, compute};
+use crate::plan::compute::{PlanInput, Registrations, compute};
 use crate::plan::lids::{self, Memory};
 use crate::plan::routing::chain::{Chain, EngineRegistry};
 use crate::plan::{LidTable, partitions};
@@ -272,8 +272,7 @@ fn damaged_trees_keep_all_paths_or_are_refused() {
             torus_config: &Err(Vec::new()),
             partitions: &partitions::default(&options),
             observed_pkeys: &[],
-            groups: &[],
-            aliases: &[],
+            registrations: Registrations::default(),
             previous: None,
             reregister: &|_| false,
             chain: &chain.expect("an engine"),

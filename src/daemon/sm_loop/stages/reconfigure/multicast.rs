@@ -16,7 +16,6 @@ use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
-use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
 use crate::manage::loop_status::{ReconfigureFigures, ReconfigureResult};
 use crate::notes::{counted, time_text};
@@ -170,7 +169,8 @@ impl Reconfigurer {
         let plan = plan.clone();
         multicast.renewal = None;
         let groups = multicast.groups.values().flatten().cloned().collect();
-        let request = PlanRequest { groups: Arc::new(groups), ..multicast.request.clone() };
+        let mut request = multicast.request.clone();
+        request.registrations.groups = Arc::new(groups);
         // The present verifier stays in use until the new baseline is complete.
         self.prepare_baseline(observation, &plan, request);
     }

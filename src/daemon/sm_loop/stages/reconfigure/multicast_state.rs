@@ -40,7 +40,7 @@ impl MulticastUpdateState {
         keeps_routes: bool,
     ) -> Self {
         let mut groups: BTreeMap<Mlid, Vec<GroupMembers>> = BTreeMap::new();
-        for group in &*request.groups {
+        for group in &*request.registrations.groups {
             groups.entry(group.mlid).or_default().push(group.clone());
         }
         Self {

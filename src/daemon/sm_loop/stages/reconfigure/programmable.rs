@@ -17,7 +17,7 @@ use crate::daemon::process::port_log;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::WriteJob;
-use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::planning::{PlanRequest, SharedRegistrations};
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::difference::Difference;
 use crate::manage::activity::SubnetActivity;
@@ -70,9 +70,11 @@ impl Reconfigurer {
             chain: self.config.chain(options)?,
             partitions: self.config.partitions.current(),
             qos_policy: self.config.qos_policy.current(options),
-            groups: Arc::new(groups),
+            registrations: SharedRegistrations {
+                groups: Arc::new(groups),
+                aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
+            },
             memory: self.plan.memory.clone(),
-            aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
             reregister: self.master.clients_to_reregister(&observation.fabric, options),
             held_mappings: self.devices.mapping_reader.held.clone(),
         })

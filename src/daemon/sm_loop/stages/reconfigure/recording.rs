@@ -20,8 +20,8 @@ pub(super) fn plan_begins(context: &ManagerContext, request: &PlanRequest, has_p
         options: request.options.clone(),
         files,
         torus_config: request.torus_config.clone(),
-        groups: request.groups.clone(),
-        aliases: request.aliases.clone(),
+        groups: request.registrations.groups.clone(),
+        aliases: request.registrations.aliases.clone(),
         memory: request.memory.clone(),
         reregister: Arc::new(request.reregister.clone()),
     });

@@ -11,7 +11,7 @@ use crate::config::config_files::ConfigFiles;
 use crate::config::options::{Options, engine_names};
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::planning::{PlanRequest, SharedRegistrations};
 use crate::notes::Severity;
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -81,8 +81,10 @@ impl Trial<'_> {
             chain: Arc::new(chain),
             partitions: self.config.partitions.current(),
             qos_policy: self.files.qos_policy.clone(),
-            groups: Arc::new(groups),
-            aliases: Arc::default(),
+            registrations: SharedRegistrations {
+                groups: Arc::new(groups),
+                aliases: Arc::default(),
+            },
             memory: self.plan.memory.clone(),
             reregister: HashSet::new(),
             held_mappings: self.held_mappings.clone(),

@@ -11,7 +11,7 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::planning::{PlanRequest, SharedRegistrations};
 use crate::fabric::difference::Difference;
 use crate::notes::{counted, time_text};
 use crate::observe::m_keys::MKeys;
@@ -164,8 +164,10 @@ impl Follower {
             chain: Arc::new(configuration::chain(&self.options, self.files.routing.clone()).ok()?),
             partitions: self.partitions.clone(),
             qos_policy: self.qos_policy.clone(),
-            groups: Arc::new(groups),
-            aliases: Arc::new(aliases),
+            registrations: SharedRegistrations {
+                groups: Arc::new(groups),
+                aliases: Arc::new(aliases),
+            },
             memory: self.memory.clone(),
             reregister: HashSet::new(),
             held_mappings: Arc::default(),
