@@ -97,7 +97,7 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let view = &query.view;
     let port = owner(query, wanted.lid()).ok_or(unknown)?;
     let is_allowed = query.requester == port
-        || query.privileged
+        || query.is_privileged()
         || TrustRules::of(view.options()).foreign_guid_info;
     if !is_allowed {
         return Err(ErrorStatus(SaStatus::DENIED));
@@ -121,6 +121,6 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
         guids: wanted.guids().0,
         assigned_guid_byte: view.options().sm_assigned_guid,
         fabric: view.shared_fabric(),
-        privileged: query.privileged,
+        privileged: query.is_privileged(),
     })
 }

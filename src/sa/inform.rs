@@ -20,7 +20,7 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let request: InformInfo = query.record();
     require(request.subscribe() <= 1)?;
     let wants_security = request.is_generic() != 0 && is_security_trap(request.trap_number());
-    require(query.privileged || !wants_security)?;
+    require(query.is_privileged() || !wants_security)?;
     let mut info = request;
     let subscribes = request.subscribe() == 1;
     if subscribes {
@@ -33,7 +33,7 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
         number: 0,
         info,
         to: Address { qkey: GSI_QKEY, ..*query.from },
-        trusted: query.privileged,
+        trusted: query.is_privileged(),
     });
     let quota = query.view.options().sa_max_subscriptions_per_port as usize;
     if subscribes && query.registry.subscriptions.exceeds_quota(&subscription, quota) {
@@ -78,7 +78,7 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
             continue;
         }
         let mut record = subscription.record();
-        if !query.trusted {
+        if !query.is_trusted() {
             let mut info = record.inform_info();
             info.set_qpn(0);
             record.set_inform_info(&info);

@@ -138,7 +138,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, RefusedMembership> {
         }
     };
     check(view.has_pkey(port, pkey), "it is not in the partition of the group")?;
-    let is_member = !proxy || query.privileged || view.has_pkey(query.requester, pkey);
+    let is_member = !proxy || query.is_privileged() || view.has_pkey(query.requester, pkey);
     check(is_member, "the requester is not in the partition of the group")?;
     let quota = check_membership_quota(query, &wanted);
     quota.map_err(because("sa_max_memberships_per_port is reached"))?;
@@ -170,7 +170,7 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, RefusedMembership> {
 /// request creates.
 fn check_proxy(query: &Query<'_>, group: Option<&Group>) -> Result<(), ErrorStatus> {
     let requester = query.view.guid(query.requester);
-    let is_allowed = query.privileged
+    let is_allowed = query.is_privileged()
         || match TrustRules::of(query.view.options()).proxy_joins {
             ProxyJoins::Partition => true,
             ProxyJoins::OwnGroups => group.is_none_or(|group| group.creator == requester),
@@ -184,7 +184,11 @@ fn check_group_quota(query: &Query<'_>) -> Result<(), ErrorStatus> {
     let requester = query.view.guid(query.requester);
     let groups = query.registry.iter().filter(|group| group.creator == requester).count();
     let exceeds = groups >= query.view.options().sa_max_groups_per_port as usize;
-    if exceeds && !query.privileged { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
+    if exceeds && !query.is_privileged() {
+        Err(ErrorStatus(SaStatus::NO_RESOURCES))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks that another membership that the requester asks for, for itself or for others, does not
@@ -195,7 +199,7 @@ fn check_membership_quota(query: &Query<'_>, wanted: &McMemberRecord) -> Result<
         group.is_some_and(|group| group.members.contains_key(&wanted.port_gid().guid()));
     let quota = query.view.options().sa_max_memberships_per_port as usize;
     let count = query.registry.multicast.memberships_of(query.view.guid(query.requester));
-    let exceeds = !is_member && !query.privileged && count >= quota;
+    let exceeds = !is_member && !query.is_privileged() && count >= quota;
     if exceeds { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 
@@ -280,7 +284,7 @@ fn push_group(
 ) -> ControlFlow<()> {
     let prefix = query.view.options().subnet_prefix;
     let by_port = query.has(McMemberRecord::PORT_GID);
-    if !by_port && !query.trusted {
+    if !by_port && !query.is_trusted() {
         // For JoinState and ProxyJoin, an untrusted requester sees the group as one full member.
         let port = Guid::default();
         let state = JoinState::FULL;
@@ -299,7 +303,7 @@ fn push_group(
         if other_port || !fits_member(query, wanted, member) {
             continue;
         }
-        if query.trusted {
+        if query.is_trusted() {
             reply.push(&group.member_record(Gid::new(prefix, guid), *member))?;
         } else {
             reply.push(&group.record())?;

@@ -43,7 +43,7 @@ pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     let (each, mask) = wanted.each_path(query.mask);
     let query = &Query { mask, method: Method::GET_TABLE, ..*query };
     path::validate(query, &each)?;
-    let (sgids, dgids) = wanted.gids(query.data).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
+    let (sgids, dgids) = wanted.gids(query.data()).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
     let sources = ports(query, &sgids)?;
     let targets = ports(query, &dgids)?;
     if sources.is_empty() || targets.is_empty() {

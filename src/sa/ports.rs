@@ -139,7 +139,7 @@ fn push_record_if_matching(
         return ControlFlow::Continue(());
     }
     let mut reported = *info;
-    if !query.privileged {
+    if !query.is_privileged() {
         reported.set_m_key(MKey::NONE);
     }
     let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
@@ -176,7 +176,7 @@ fn port_matches(
     info: &PortInfo,
 ) -> bool {
     let mut mask = query.mask & !(PortInfoRecord::LID | PortInfoRecord::OPTIONS);
-    if mask & PortInfoRecord::M_KEY != 0 && !query.privileged {
+    if mask & PortInfoRecord::M_KEY != 0 && !query.is_privileged() {
         return false;
     }
     if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {

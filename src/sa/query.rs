@@ -22,13 +22,7 @@ pub(super) struct Query<'a> {
     pub registry: &'a Registry,
     pub prefix_routes: &'a [PrefixRoute],
     pub requester: EndPort,
-    /// The request carries the SM_Key of this subnet manager (`sa_key`), with which it may read all
-    /// records without keys.
-    pub trusted: bool,
-    /// The request carries the SM_Key, and that is a secret: it may act for other ports without
-    /// limits, and see keys. The published default of `sa_key` gives no such privileges, which any
-    /// client would have then.
-    pub privileged: bool,
+    pub privilege: Privilege,
     pub method: Method,
     /// Attribute modifier.
     pub modifier: u32,
@@ -36,14 +30,38 @@ pub(super) struct Query<'a> {
     pub mask: u64,
     /// The request including its headers.
     pub mad: &'a [u8],
-    /// The record of the request.
-    pub data: &'a [u8],
+
     /// Sender of the request.
     pub from: &'a Address,
     pub now: Instant,
 }
 
+/// What the SM_Key of a request lets its sender do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Privilege {
+    /// The request carries no SM_Key.
+    None,
+    /// The request carries the SM_Key of this subnet manager (`sa_key`): it may read all records
+    /// without keys.
+    Trusted,
+    /// That SM_Key is a secret: the request may act for other ports without limits, and see keys. The
+    /// published default of `sa_key` gives no such privileges, which any client would have then.
+    Privileged,
+}
+
 impl Query<'_> {
+    pub(super) fn is_trusted(&self) -> bool {
+        self.privilege >= Privilege::Trusted
+    }
+
+    pub(super) fn is_privileged(&self) -> bool {
+        self.privilege == Privilege::Privileged
+    }
+
+    /// The data of the request: its record.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.mad[DATA_OFFSET..]
+    }
     /// True if the component mask contains all of `components`.
     pub(super) fn has(&self, components: u64) -> bool {
         self.mask & components == components
@@ -52,7 +70,7 @@ impl Query<'_> {
     /// The record of the request. Bits of the component mask without a component in the record are
     /// ignored, as in OpenSM, because existing clients set them.
     pub(super) fn record<R: Record>(&self) -> R {
-        R::parse(self.data)
+        R::parse(self.data())
     }
 
     /// Pushes `record` if it matches the selected components of `wanted`.

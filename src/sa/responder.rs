@@ -9,7 +9,7 @@ use super::multipath;
 use super::path;
 use super::path_index::PathIndex;
 use super::ports;
-use super::query::{Query, ReplyBuilder, error_reply, is_table};
+use super::query::{Privilege, Query, ReplyBuilder, error_reply, is_table};
 use super::registry::Registry;
 use super::requester;
 use super::service;
@@ -259,13 +259,18 @@ impl ResponderState {
             registry: &self.registry,
             prefix_routes: &self.prefix_routes,
             requester,
-            trusted,
-            privileged: trusted && subnet.options.has_secret_sa_key(),
+            privilege: if !trusted {
+                Privilege::None
+            } else if subnet.options.has_secret_sa_key() {
+                Privilege::Privileged
+            } else {
+                Privilege::Trusted
+            },
             method: Method(header.method()),
             modifier: header.attr_mod(),
             mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),
             mad,
-            data: &mad[DATA_OFFSET..],
+
             from,
             now,
         })

@@ -28,14 +28,14 @@ pub(super) fn register(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus>
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     check_authority(query, &record)?;
-    let owner = (!query.privileged).then(|| query.view.guid(query.requester));
+    let owner = (!query.is_privileged()).then(|| query.view.guid(query.requester));
     if let Some(owner) = owner {
         check_quota(query, &record, owner)?;
     }
     if !query.has(ServiceRecord::LEASE) {
         record.set_lease(ServiceRecord::NO_END);
     }
-    let mut reply = redacted(record, query.privileged);
+    let mut reply = redacted(record, query.is_privileged());
     if !query.has(ServiceRecord::PKEY) {
         reply.set_pkey(Pkey::DEFAULT_FULL);
     }
@@ -50,7 +50,10 @@ pub(super) fn unregister(query: &Query<'_>) -> Result<RegistryChange, ErrorStatu
     if exists && !owns_gid(query, record.gid()) {
         check_authority(query, &record)?;
     }
-    Ok(RegistryChange::Unregister { rid: services::rid(&record), privileged: query.privileged })
+    Ok(RegistryChange::Unregister {
+        rid: services::rid(&record),
+        privileged: query.is_privileged(),
+    })
 }
 
 /// Checks that the requester and the port that offers the service are members of the partition of
@@ -73,7 +76,7 @@ fn check_pkey(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStat
 fn check_authority(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStatus> {
     let registered = query.registry.services.get(&services::rid(record));
     let key = registered.map(|service| service.registered().key()).filter(|key| *key != [0; 16]);
-    let is_authorised = query.privileged
+    let is_authorised = query.is_privileged()
         || match key {
             Some(key) => key == record.key(),
             None => owns_gid(query, record.gid()),
@@ -109,7 +112,7 @@ pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), Er
         let is_visible = pkey.base() == 0 || query.view.has_pkey(query.requester, pkey);
         if is_visible
             && matches(mask, &wanted, &record)
-            && reply.push(&redacted(record, query.privileged)).is_break()
+            && reply.push(&redacted(record, query.is_privileged())).is_break()
         {
             break;
         }

@@ -193,7 +193,7 @@ pub(super) fn vl_arbitration(
 /// P_KeyTableRecord: one per port and block, for trusted requesters only, as others must not learn
 /// of partitions they are not members of (IBA vol. 1, 15.4.1.2).
 pub(super) fn pkeys(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
-    if !query.trusted {
+    if !query.is_trusted() {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     let mut wanted: PkeyTableRecord = query.record();
