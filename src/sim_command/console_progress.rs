@@ -103,7 +103,7 @@ impl ConsoleProgress {
 
     fn smps(&self) -> u64 {
         let counters = self.client.counters();
-        counters.gets + counters.sets
+        counters.gets() + counters.sets()
     }
 
     /// Reports a plan that was rejected; does nothing if a later one was accepted.
@@ -144,8 +144,8 @@ impl ConsoleProgress {
 
     fn report_first_subnet(&mut self, subnet: &Subnet) {
         let counters = self.client.counters();
-        let gets = counters.gets;
-        let sets = counters.sets;
+        let gets = counters.gets();
+        let sets = counters.sets();
         let seconds = self.start.elapsed().as_secs_f64();
         let mut text = format!(
             "\nSUBNET UP after {seconds:.3} s and {} SMPs ({gets} Gets, {sets} Sets)\n{}",

@@ -143,7 +143,7 @@ impl SmpClient {
     /// Number of SMPs sent, responses to received requests included.
     pub fn sent(&self) -> u64 {
         let counters = &self.demux.transactions().counters;
-        counters.gets + counters.sets + counters.posted
+        counters.gets() + counters.sets() + counters.posted
     }
 }
 

@@ -87,26 +87,13 @@ impl AttributeCount {
 /// Counters since the start of the daemon.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct SmpCounters {
-    /// SubnGet requests sent, without retransmissions.
-    pub gets: u64,
-    /// SubnSet requests sent, without retransmissions.
-    pub sets: u64,
     /// Requests sent again because there was no response.
     pub retransmissions: u64,
     /// Requests sent again by the route to their device, for the first 1024 routes.
     pub repeated: FxHashMap<SmpRoute, u64>,
     /// MADs sent that have no response.
     pub posted: u64,
-    /// Responses with status 0.
-    pub answered: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses with an error status.
-    pub refused: u64,
-    /// Responses that do not match their request.
-    pub malformed: u64,
-    /// Requests that the port could not send.
-    pub send_errors: u64,
+
     /// Responses without a pending request: late ones, or those to another program.
     pub unmatched: u64,
     /// Unsolicited MADs dropped because their queue was full, or their sender had sent too many.
@@ -125,11 +112,22 @@ pub struct SmpCounters {
 }
 
 impl SmpCounters {
+    /// SubnGet requests sent, without retransmissions.
+    pub fn gets(&self) -> u64 {
+        self.attributes.iter().map(|attribute| attribute.gets.sent).sum()
+    }
+
+    /// SubnSet requests sent, without retransmissions.
+    pub fn sets(&self) -> u64 {
+        self.attributes.iter().map(|attribute| attribute.sets.sent).sum()
+    }
+
+    /// Requests that ended with a result of this kind.
+    pub fn results(&self, kind: SmpResultKind) -> u64 {
+        let methods = self.attributes.iter().flat_map(|it| [&it.gets, &it.sets]);
+        methods.map(|method| method.results[kind as usize]).sum()
+    }
     pub(super) fn sent(&mut self, method: Method, attr_id: u16) {
-        match method {
-            Method::SET => self.sets += 1,
-            _ => self.gets += 1,
-        }
         self.attribute(attr_id).method(method).sent += 1;
     }
 
@@ -153,14 +151,6 @@ impl SmpCounters {
 
     pub(super) fn ended(&mut self, request: &SmpRequest, result: &SmpResult) {
         let kind = SmpResultKind::of(result);
-        let total = match kind {
-            SmpResultKind::Answered => &mut self.answered,
-            SmpResultKind::Unanswered => &mut self.unanswered,
-            SmpResultKind::Refused => &mut self.refused,
-            SmpResultKind::Malformed => &mut self.malformed,
-            SmpResultKind::SendError => &mut self.send_errors,
-        };
-        *total += 1;
         self.attribute(request.attr_id).method(request.method).results[kind as usize] += 1;
     }
 

@@ -9,7 +9,8 @@ use super::demux::{MadDemux, SaOutcome, Unsolicited};
 use super::lossy::{LossModel, LossyPort};
 use super::recorded::{MadFate, MadRecorder, RecordedPort, RecordedSink};
 use super::transactions::{
-    SOLE_STALL_TIME, STALL_TIME, SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW,
+    SOLE_STALL_TIME, STALL_TIME, SmpError, SmpLimits, SmpReply, SmpRequest, SmpResultKind,
+    UNLIMITED_WINDOW,
 };
 use super::*;
 use crate::wire::attr::AttrId;
@@ -156,7 +157,10 @@ async fn the_window_is_kept_and_responses_may_arrive_in_any_order() {
     }
     assert_eq!(batch.next().await, None);
     let counters = bench.client.counters();
-    assert_eq!((counters.gets, counters.sets, counters.answered), (10, 0, 10));
+    assert_eq!(
+        (counters.gets(), counters.sets(), counters.results(SmpResultKind::Answered)),
+        (10, 0, 10)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,8 +192,8 @@ async fn responses_that_do_not_match_are_malformed() {
         bench.answer(&bench.port.take()[0], change);
         assert_eq!(batch.next().await, Some((1, Err(error))));
     }
-    assert_eq!(bench.client.counters().malformed, 4);
-    assert_eq!(bench.client.counters().refused, 2);
+    assert_eq!(bench.client.counters().results(SmpResultKind::Malformed), 4);
+    assert_eq!(bench.client.counters().results(SmpResultKind::Refused), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use torus_sm::ids::{Lid, PortNum};
 use torus_sm::transport::client::SmpClient;
 use torus_sm::transport::demux::{Inbound, MadDemux, Unsolicited};
 use torus_sm::transport::sysfs::{LinkState, LocalPort, Sysfs};
-use torus_sm::transport::transactions::{SmpError, SmpLimits, SmpRequest};
+use torus_sm::transport::transactions::{SmpError, SmpLimits, SmpRequest, SmpResultKind};
 use torus_sm::transport::umad::UmadPort;
 use torus_sm::transport::{Address, Agent, MadPort};
 use torus_sm::wire::mad::{Mad, Method};
@@ -206,12 +206,12 @@ async fn walks(client: &SmpClient) {
 }
 
 async fn learns_of_dead_ends(client: &SmpClient) {
-    let before = client.counters().unanswered;
+    let before = client.counters().results(SmpResultKind::Unanswered);
     let nowhere = client.call(&SmpRequest::get(route(&[1, 7]), NODE_INFO, 0)).await;
     assert_eq!(nowhere, Err(SmpError::Unanswered));
     let lid = client.call(&SmpRequest::get(SmpRoute::Lid(Lid(77)), NODE_INFO, 0)).await;
     assert_eq!(lid, Err(SmpError::Unanswered));
-    assert_eq!(client.counters().unanswered, before + 2);
+    assert_eq!(client.counters().results(SmpResultKind::Unanswered), before + 2);
 }
 
 /// ibsim delivers SMInfo requests to the SM at the port, which is this test.

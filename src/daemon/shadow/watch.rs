@@ -88,7 +88,7 @@ impl Shadow {
             }
         }
         let counters = self.port.client.counters();
-        self.report.gets = self.earlier_gets + counters.gets + counters.sets;
+        self.report.gets = self.earlier_gets + counters.gets() + counters.sets();
         self.report.updated = now();
     }
 

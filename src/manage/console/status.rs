@@ -4,6 +4,7 @@ use super::ConsoleSources;
 use crate::manage::loop_status::{LoopStatus, ReconfigureResult};
 use crate::manage::sa_query::{SaQuery, SaReport};
 use crate::notes::OPENSM_VERSION;
+use crate::transport::transactions::SmpResultKind;
 use crate::wire::attr::SmState;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -54,10 +55,11 @@ fn state(state: SmState) -> &'static str {
 
 fn add_counters(text: &mut String, status: &LoopStatus) {
     let smps = status.smps.counters();
-    let sent = smps.gets + smps.sets + smps.posted;
-    let received = smps.answered + smps.refused;
-    let done = received + smps.unanswered + smps.malformed;
-    let outstanding = (smps.gets + smps.sets).saturating_sub(done);
+    let sent = smps.gets() + smps.sets() + smps.posted;
+    let received = smps.results(SmpResultKind::Answered) + smps.results(SmpResultKind::Refused);
+    let done =
+        received + smps.results(SmpResultKind::Unanswered) + smps.results(SmpResultKind::Malformed);
+    let outstanding = (smps.gets() + smps.sets()).saturating_sub(done);
     // Writing to a String cannot fail.
     let _ = write!(
         text,
@@ -67,7 +69,8 @@ fn add_counters(text: &mut String, status: &LoopStatus) {
          QP0 MADs sent                  : {sent}\n   \
          QP0 unicasts sent              : {}\n   \
          QP0 unknown MADs rcvd          : {}\n",
-        smps.posted, smps.malformed
+        smps.posted,
+        smps.results(SmpResultKind::Malformed)
     );
 }
 

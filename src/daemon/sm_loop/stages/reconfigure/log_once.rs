@@ -12,7 +12,7 @@ use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::publish::device_faults;
 use crate::transport::client::SmpClient;
-use crate::transport::transactions::SmpError;
+use crate::transport::transactions::{SmpError, SmpResultKind};
 use crate::verify::Extent;
 use crate::wire::attr::AttrId;
 use std::collections::BTreeMap;
@@ -211,7 +211,10 @@ pub(super) fn log_traffic(client: &SmpClient) {
     let counters = client.counters();
     info!(
         "SMPs since the start: {} Gets, {} Sets, {} timed out, {} with an error status in the reply",
-        counters.gets, counters.sets, counters.unanswered, counters.refused
+        counters.gets(),
+        counters.sets(),
+        counters.results(SmpResultKind::Unanswered),
+        counters.results(SmpResultKind::Refused)
     );
 }
 
