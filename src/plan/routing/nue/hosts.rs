@@ -46,7 +46,7 @@ impl Setup<'_> {
     pub(super) fn hosts(&self, mut rules: Rules, layers: usize) -> NueRoutes {
         let count = self.layers.iter().take(layers).map(|layer| layer.targets.len()).sum();
         let mut search = NueSearch::new(self.graph, self.one_hop);
-        search.keep_dependencies = rules.keep_dependencies;
+        search.backtracking.keep_dependencies = rules.keep_dependencies;
         let mut progress = Progress { routes: self.without_paths(), done: 0, state: None };
         let mut stored = (!rules.keep_dependencies).then(|| progress.stored());
         while progress.done < count {
@@ -55,14 +55,14 @@ impl Setup<'_> {
             if stored.is_none() {
                 continue;
             }
-            if !search.has_forgotten {
+            if !search.backtracking.has_forgotten {
                 stored = Some(progress.stored());
             } else if self.has_loop(&progress.routes.dependencies)
                 && let Some(before) = stored.take()
             {
                 progress.restore(before);
                 rules.keep_dependencies = true;
-                search.keep_dependencies = true;
+                search.backtracking.keep_dependencies = true;
             }
         }
         let Progress { mut routes, .. } = progress;

@@ -27,43 +27,59 @@ pub(super) struct NueSearch<'a> {
     distances: Vec<u64>,
     /// By switch: the link that leads to it from the next switch towards the destination.
     pub used: Vec<u32>,
-    /// By switch: the edge that leads to the channel of that link, in the first pass.
-    used_edges: Vec<u32>,
     /// By switch: the hops to the destination, as far as they are counted.
     hops: Vec<u8>,
     /// True if the hops are those of the present search.
     has_hops: bool,
-    /// The switches whose channel the first pass followed, in their order.
+    /// Unused edges of the channel that is followed, which lead to links that may shorten a path.
+    unused: Vec<(u32, u32)>,
+    destination: NueDestination,
+    /// The number of switches with a path.
+    found: usize,
+    first_pass: FirstPass,
+    pub backtracking: Backtracking,
+}
+
+/// The destination of a search.
+#[derive(Default)]
+struct NueDestination {
+    root: u32,
+    /// True if it is a host of `root`.
+    is_host: bool,
+}
+
+/// The state of the first pass of a search.
+struct FirstPass {
+    /// By switch: the edge that leads to the channel of the link to it.
+    used_edges: Vec<u32>,
+    /// The switches whose channel it followed, in their order.
     followed: Vec<u32>,
-    /// The links that shortened a path in the first pass, until others shortened it more.
+    /// The links that shortened a path, until others shortened it more.
     replaced: Vec<u32>,
+    /// Links of the switch that is followed which may shorten a path. There is room for one more than
+    /// a switch has.
+    shorter: Vec<u32>,
+    early_end: EarlyEnd,
+}
+
+/// The state of the backtracking steps of a search.
+#[derive(Default)]
+pub(super) struct Backtracking {
     /// Other links that may lead to a switch.
     alternatives: Alternatives,
     /// Links that are sorted before they become alternatives, with the place and the distance of
     /// the channel from which they were met.
     met: Vec<(u32, u32, u64)>,
-    /// Links of the switch that is followed which may shorten a path. There is room for one more than
-    /// a switch has.
-    shorter: Vec<u32>,
-    /// Those to which unused edges lead, with the edges.
-    unused: Vec<(u32, u32)>,
-    /// By switch: the number of backtracking steps before it was found.
+    /// By switch: the number of steps before it was found.
     found_after: Vec<u32>,
-    /// By channel, in backtracking steps.
+    /// By channel.
     channel_distances: Vec<u64>,
+    /// The number of steps in the present search.
+    steps: u32,
     /// True to keep the dependencies in use when a path is shortened; OpenSM forgets them.
     pub keep_dependencies: bool,
     /// True once dependencies in use were forgotten.
     pub has_forgotten: bool,
-    /// The root of the present search.
-    root: u32,
-    /// True if it is the switch of a host.
-    is_host: bool,
-    /// The number of backtracking steps in the present search.
-    steps: u32,
-    /// The number of switches with a path.
-    found: usize,
-    early_end: EarlyEnd,
 }
 
 /// The state that a search changes.
@@ -90,24 +106,23 @@ impl<'a> NueSearch<'a> {
             heap: Heap::default(),
             distances: vec![UNKNOWN; switches],
             used: vec![NONE; switches],
-            used_edges: vec![NONE; switches],
             hops: vec![0; switches],
             has_hops: true,
-            followed: Vec::new(),
-            replaced: Vec::new(),
-            alternatives: Alternatives::default(),
-            met: Vec::new(),
-            shorter: vec![NONE; max_links + 1],
             unused: Vec::new(),
-            found_after: vec![0; switches],
-            channel_distances: vec![0; graph.len()],
-            keep_dependencies: false,
-            has_forgotten: false,
-            root: 0,
-            is_host: false,
-            steps: 0,
+            destination: NueDestination::default(),
             found: 0,
-            early_end: EarlyEnd::new(shortest_link),
+            first_pass: FirstPass {
+                used_edges: vec![NONE; switches],
+                followed: Vec::new(),
+                replaced: Vec::new(),
+                shorter: vec![NONE; max_links + 1],
+                early_end: EarlyEnd::new(shortest_link),
+            },
+            backtracking: Backtracking {
+                found_after: vec![0; switches],
+                channel_distances: vec![0; graph.len()],
+                ..Backtracking::default()
+            },
         }
     }
 
@@ -118,9 +133,9 @@ impl<'a> NueSearch<'a> {
         layer.colors.begin(self.graph.source(root), layer.color);
         let mut next = Some((0, root));
         while let Some((distance, switch)) = next {
-            self.followed.push(switch);
-            if self.early_end.is_reached(distance, &self.distances, self.found) {
-                self.followed.extend(self.heap.drain().map(|(_, switch)| switch));
+            self.first_pass.followed.push(switch);
+            if self.first_pass.early_end.is_reached(distance, &self.distances, self.found) {
+                self.first_pass.followed.extend(self.heap.drain().map(|(_, switch)| switch));
                 break;
             }
             self.follow(layer, switch, distance);
@@ -142,21 +157,22 @@ impl<'a> NueSearch<'a> {
     /// The switches from the root outwards, each behind the next one on its path; `None` if the
     /// last search needed more than its first pass.
     pub(super) fn outwards(&self) -> Option<impl DoubleEndedIterator<Item = u32>> {
-        let is_first = self.followed.len() == self.graph.network.len() && self.steps == 0;
+        let is_first = self.first_pass.followed.len() == self.graph.network.len()
+            && self.backtracking.steps == 0;
         is_first.then(|| self.followed())
     }
 
     /// The switches from the root outwards that the first pass followed.
     pub(super) fn followed(&self) -> impl DoubleEndedIterator<Item = u32> {
-        self.followed.iter().copied()
+        self.first_pass.followed.iter().copied()
     }
 
     /// By switch: the hops to the destination of the last search, as far as it counts them.
     pub(super) fn hops(&mut self) -> &[u8] {
         if !std::mem::replace(&mut self.has_hops, true) {
             self.hops.fill(0);
-            self.hops[self.root as usize] = u8::from(self.is_host);
-            for &switch in self.followed.iter().skip(1) {
+            self.hops[self.destination.root as usize] = u8::from(self.destination.is_host);
+            for &switch in self.first_pass.followed.iter().skip(1) {
                 let next = self.graph.network.starts()[self.used[switch as usize] as usize];
                 self.hops[switch as usize] = self.hops[next as usize].wrapping_add(1);
             }
@@ -168,12 +184,14 @@ impl<'a> NueSearch<'a> {
         self.heap.clear(self.graph.network.len());
         self.distances.fill(UNKNOWN);
         self.used.fill(NONE);
-        self.followed.clear();
-        self.replaced.clear();
-        self.found_after.fill(0);
-        (self.root, self.is_host, self.has_hops) = (root, is_host, false);
-        (self.steps, self.found) = (0, 1);
-        self.early_end.begin();
+        self.first_pass.followed.clear();
+        self.first_pass.replaced.clear();
+        self.backtracking.found_after.fill(0);
+        self.destination = NueDestination { root, is_host };
+        self.has_hops = false;
+        self.backtracking.steps = 0;
+        self.found = 1;
+        self.first_pass.early_end.begin();
         self.distances[root as usize] = 0;
     }
 
@@ -188,7 +206,7 @@ impl<'a> NueSearch<'a> {
         let first_edge = graph.first_behind(switch, used);
         let count = self.find_shorter(layer, switch, first_edge, distance);
         for place in 0..count {
-            let link = self.shorter[place];
+            let link = self.first_pass.shorter[place];
             let edge = first_edge + (link - first_link);
             let to = graph.link_end(link);
             let distance = distance + layer.lengths[link as usize];
@@ -229,7 +247,7 @@ impl<'a> NueSearch<'a> {
         first_edge: u32,
         distance: u64,
     ) -> usize {
-        let Self { graph, distances, shorter, .. } = self;
+        let Self { graph, distances, first_pass: FirstPass { shorter, .. }, .. } = self;
         let links = graph.network.range(switch);
         let ends = &graph.network.ends()[links.clone()];
         let lengths = &layer.lengths[links.clone()];
@@ -252,20 +270,20 @@ impl<'a> NueSearch<'a> {
         let place = to as usize;
         match self.used[place] {
             NONE => self.found += 1,
-            old => self.forget(layer, to, old, self.used_edges[place]),
+            old => self.forget(layer, to, old, self.first_pass.used_edges[place]),
         }
         self.heap.insert(to, distance);
         self.distances[place] = distance;
         self.used[place] = link;
-        self.used_edges[place] = edge;
+        self.first_pass.used_edges[place] = edge;
     }
 
     /// Forgets a link to a switch for which a shorter path was found, and the edge that leads to it.
     fn forget(&mut self, layer: &mut NueLayer<'_>, switch: u32, link: u32, edge: u32) {
         self.heap.remove(switch);
-        self.replaced.push(link);
+        self.first_pass.replaced.push(link);
         // Like OpenSM, which keeps the edges of the source channel.
-        if self.graph.network.starts()[link as usize] != self.root {
+        if self.graph.network.starts()[link as usize] != self.destination.root {
             layer.colors.reset(Some(edge));
         }
     }
@@ -273,7 +291,7 @@ impl<'a> NueSearch<'a> {
     /// The switch at the end of a channel.
     fn end(&self, channel: u32) -> u32 {
         match self.graph.link(channel) {
-            NONE => self.root,
+            NONE => self.destination.root,
             link => self.graph.link_end(link),
         }
     }
@@ -281,20 +299,21 @@ impl<'a> NueSearch<'a> {
     /// The channel that leads to a switch; the source channel for the root.
     fn used_channel(&self, switch: u32) -> Option<u32> {
         let link = self.used[switch as usize];
-        (link != NONE || switch == self.root).then(|| self.graph.channel_to(switch, link))
+        (link != NONE || switch == self.destination.root)
+            .then(|| self.graph.channel_to(switch, link))
     }
 
     /// The switch from which a channel leads.
     fn start(&self, channel: u32) -> u32 {
         match self.graph.link(channel) {
-            NONE => self.root,
+            NONE => self.destination.root,
             link => self.graph.network.starts()[link as usize],
         }
     }
 
     /// Keeps the colors of the paths of the first pass, and takes back all others of this search.
     fn keep_first_paths(&self, layer: &mut NueLayer<'_>) {
-        let steps = self.used.iter().zip(&self.used_edges);
+        let steps = self.used.iter().zip(&self.first_pass.used_edges);
         for (&link, &edge) in steps.filter(|&(&link, _)| link != NONE) {
             if layer.colors.may_be_new(edge) {
                 layer.colors.dry(self.graph.of_link(link), Some(edge));
@@ -310,7 +329,7 @@ impl<'a> NueSearch<'a> {
             let start = self.graph.network.starts()[link as usize];
             let before = self.used[start as usize];
             let leads_on = match before {
-                NONE => start == self.root,
+                NONE => start == self.destination.root,
                 before => self.graph.reverse(before) != Some(link),
             };
             let edge = leads_on.then(|| self.graph.edge_behind(start, before, link));

@@ -177,7 +177,7 @@ impl Setup<'_> {
     ) -> bool {
         state.0.block_unused(self.graph);
         let mut search = NueSearch::new(self.graph, self.one_hop);
-        search.keep_dependencies = true;
+        search.backtracking.keep_dependencies = true;
         switches.iter().all(|target| {
             self.route(routes, &mut search, &mut state, target, 0);
             is_wanted.load(Ordering::Relaxed)

@@ -144,7 +144,7 @@ proptest! {
             let mut routes = setup.without_paths();
             let (mut colors, escape) = setup.escape_from(setup.layers[0].center, &routes.dependencies[0], &routes.lengths);
             let mut search = NueSearch::new(setup.graph, setup.one_hop);
-            search.keep_dependencies = true;
+            search.backtracking.keep_dependencies = true;
             let mut roots: Vec<u32> = (0..setup.graph.network.len() as u32).collect();
             roots.sort_by_key(|&root| order[root as usize % order.len()]);
             for root in roots {

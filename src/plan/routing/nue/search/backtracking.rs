@@ -59,7 +59,7 @@ impl NueSearch<'_> {
             if next.is_none() {
                 return false;
             }
-            self.steps += 1;
+            self.backtracking.steps += 1;
             self.found += 1;
             while let Some(channel) = next {
                 self.follow_again(layer, channel);
@@ -73,7 +73,11 @@ impl NueSearch<'_> {
     fn begin_alternatives(&mut self) {
         // Steps go on counting from the hops of the first pass.
         self.hops();
-        self.alternatives.begin(&self.followed, &self.used, &self.distances);
+        self.backtracking.alternatives.begin(
+            &self.first_pass.followed,
+            &self.used,
+            &self.distances,
+        );
     }
 
     /// Adds the links to a switch that the first pass met over edges in use and that shortened no
@@ -84,16 +88,17 @@ impl NueSearch<'_> {
     fn add_first_alternatives(&mut self, layer: &NueLayer<'_>, switch: u32) {
         let graph = self.graph;
         let network = self.graph.network;
-        if std::mem::replace(&mut self.alternatives.has_first[switch as usize], true) {
+        if std::mem::replace(&mut self.backtracking.alternatives.has_first[switch as usize], true) {
             return;
         }
-        let mut met = std::mem::take(&mut self.met);
+        let mut met = std::mem::take(&mut self.backtracking.met);
         for link in network.range(switch) {
             let Some(link) = graph.reverse(link as u32) else { continue };
-            let Alternatives { followed_at, used, distances, .. } = &self.alternatives;
+            let Alternatives { followed_at, used, distances, .. } = &self.backtracking.alternatives;
             let start = network.starts()[link as usize];
             let place = followed_at[start as usize];
-            let was_taken = used[switch as usize] == link || self.replaced.contains(&link);
+            let was_taken =
+                used[switch as usize] == link || self.first_pass.replaced.contains(&link);
             if place == NONE || was_taken {
                 continue;
             }
@@ -105,22 +110,23 @@ impl NueSearch<'_> {
         met.sort_unstable();
         for (_, link, distance) in met.drain(..) {
             let channel = graph.of_link(link);
-            self.channel_distances[channel as usize] = distance + layer.lengths[link as usize];
-            self.alternatives.by_switch[switch as usize].push(link);
+            self.backtracking.channel_distances[channel as usize] =
+                distance + layer.lengths[link as usize];
+            self.backtracking.alternatives.by_switch[switch as usize].push(link);
         }
-        self.met = met;
+        self.backtracking.met = met;
     }
 
     /// Adds a link to the alternatives of the switch at its end.
     fn add_alternative(&mut self, layer: &NueLayer<'_>, link: u32) {
         self.add_first_alternatives(layer, self.graph.link_end(link));
-        self.alternatives.add(self.graph, link);
+        self.backtracking.alternatives.add(self.graph, link);
     }
 
     /// Follows the edges of a channel after a backtracking step, as [`Search::follow`] does before.
     fn follow_again(&mut self, layer: &mut NueLayer<'_>, channel: u32) {
         let graph = self.graph;
-        let distance = self.channel_distances[channel as usize];
+        let distance = self.backtracking.channel_distances[channel as usize];
         let mut unused = std::mem::take(&mut self.unused);
         let end = self.end(channel);
         let edges = graph.first_behind(end, graph.link(channel))..;
@@ -145,12 +151,13 @@ impl NueSearch<'_> {
     fn relax(&mut self, layer: &mut NueLayer<'_>, channel: u32, edge: u32, link: u32) {
         let next = self.graph.end(edge);
         let to = self.graph.link_end(link);
-        let distance = self.channel_distances[channel as usize] + layer.lengths[link as usize];
+        let distance =
+            self.backtracking.channel_distances[channel as usize] + layer.lengths[link as usize];
         if distance >= self.distances[to as usize] {
             let is_known = self.used[to as usize] != NONE;
             if layer.colors.is_used(edge) && !is_known {
                 self.add_alternative(layer, link);
-                self.channel_distances[next as usize] = distance;
+                self.backtracking.channel_distances[next as usize] = distance;
             }
             return;
         }
@@ -159,7 +166,7 @@ impl NueSearch<'_> {
         }
         self.add_first_alternatives(layer, to);
         let was_found = self.used[to as usize] != NONE;
-        if was_found && self.found_after[to as usize] != self.steps {
+        if was_found && self.backtracking.found_after[to as usize] != self.backtracking.steps {
             if !self.take_shortcut(layer, to, next) {
                 return;
             }
@@ -168,9 +175,9 @@ impl NueSearch<'_> {
                 self.drop_path(layer, to);
             } else {
                 self.found += 1;
-                self.found_after[to as usize] = self.steps;
+                self.backtracking.found_after[to as usize] = self.backtracking.steps;
             }
-            self.channel_distances[next as usize] = distance;
+            self.backtracking.channel_distances[next as usize] = distance;
             self.heap.insert(to, distance);
         }
         self.distances[to as usize] = distance;
@@ -212,8 +219,9 @@ impl NueSearch<'_> {
         });
         let Some(blocked) = blocked else {
             layer.colors.reset(before.and_then(|before| graph.edge(before, old)));
-            if !self.keep_dependencies {
-                self.has_forgotten |= edges.iter().any(|&edge| layer.colors.is_wet(edge));
+            if !self.backtracking.keep_dependencies {
+                self.backtracking.has_forgotten |=
+                    edges.iter().any(|&edge| layer.colors.is_wet(edge));
                 edges.iter().for_each(|&edge| layer.colors.reset(Some(edge)));
             }
             return true;
@@ -234,17 +242,18 @@ impl NueSearch<'_> {
                 return None;
             }
             let mut candidates = self.candidates(layer, switch);
-            candidates.sort_by_key(|&(before, _)| self.channel_distances[before as usize]);
+            candidates
+                .sort_by_key(|&(before, _)| self.backtracking.channel_distances[before as usize]);
             let mut found = None;
             for (before, last) in candidates {
                 if !self.connect(layer, before, last) {
                     continue;
                 }
                 let link = self.graph.link(last);
-                let distance =
-                    self.channel_distances[before as usize] + layer.lengths[link as usize];
+                let distance = self.backtracking.channel_distances[before as usize]
+                    + layer.lengths[link as usize];
                 self.add_alternative(layer, link);
-                self.channel_distances[last as usize] = distance;
+                self.backtracking.channel_distances[last as usize] = distance;
                 if found.is_some() {
                     continue;
                 }
@@ -252,7 +261,7 @@ impl NueSearch<'_> {
                 self.distances[switch as usize] = distance;
                 let neighbour = self.end(before) as usize;
                 self.used[neighbour] = self.graph.link(before);
-                self.distances[neighbour] = self.channel_distances[before as usize];
+                self.distances[neighbour] = self.backtracking.channel_distances[before as usize];
                 found = Some(last);
             }
             found
@@ -275,7 +284,7 @@ impl NueSearch<'_> {
             }
             self.add_first_alternatives(layer, neighbour);
             let behind = self.channels_behind(neighbour);
-            let others = self.alternatives.by_switch[neighbour as usize].iter();
+            let others = self.backtracking.alternatives.by_switch[neighbour as usize].iter();
             let others = others
                 .map(|&link| graph.of_link(link))
                 .filter(|&other| self.leads_on(&behind, graph, layer.colors, other));
@@ -289,7 +298,7 @@ impl NueSearch<'_> {
         let graph = self.graph;
         let edge = graph.edge(channel, next).filter(|&edge| is_free(layer.colors, edge));
         let start = self.start(channel);
-        let (Some(edge), true) = (edge, start != self.root) else { return false };
+        let (Some(edge), true) = (edge, start != self.destination.root) else { return false };
         let Some(before) = self.used_channel(start) else { return false };
         // The way back to the switch before.
         if self.start(before) == self.end(channel) {
