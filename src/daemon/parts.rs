@@ -3,7 +3,6 @@
 use crate::config::options::{ActivitySubjects, Options};
 use crate::config::partitions::PartitionsConfig;
 use crate::congestion::status::CongestionStatus;
-use crate::daemon::activity::ActivityReport;
 use crate::daemon::congestion::{CongestionConnections, CongestionManager};
 use crate::daemon::incidents::{IncidentConnections, IncidentKeeper};
 use crate::daemon::messages::{DeviceNotice, FirstSweep, SmEvent, VportTrap};
@@ -12,18 +11,16 @@ use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{SaConnections, SaServer};
 use crate::daemon::setup::DaemonSetup;
+use crate::daemon::sm_loop::context::SharedParts;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::{SmpServer, SmpServerConnections};
 use crate::daemon::sm_loop::vendor_gate::GateReceiver;
 use crate::daemon::vendor::{VendorConnections, VendorManager};
 use crate::daemon::virtual_ports::{VirtualPortConnections, VirtualPortManager};
-use crate::fabric::virtual_ports::VirtualPorts;
 use crate::ids::Mlid;
 use crate::incidents::book::IncidentList;
 use crate::manage::action::Acceptance;
-use crate::manage::feed::Feed;
 use crate::manage::sources::SaQueryFn;
-use crate::observe::m_keys::MKeys;
 use crate::perfmgr::status::PerfStatus;
 use crate::plan::partitions;
 use crate::publish::Subnet;
@@ -61,16 +58,6 @@ pub(super) struct Published {
     pub(super) congestion: Arc<ArcSwap<CongestionStatus>>,
     pub(super) vendor: Arc<ArcSwap<VendorStatus>>,
     pub(super) virtualization: Arc<ArcSwap<VirtualStatus>>,
-}
-
-/// What several parts of the daemon use.
-pub(super) struct SharedParts {
-    pub(super) feed: Feed,
-    /// The vports that were discovered, for the SM loop.
-    pub(super) virtual_ports: Arc<ArcSwap<VirtualPorts>>,
-    /// The M_Keys that ports hold, from the SM loop.
-    pub(super) m_keys: Arc<ArcSwap<MKeys>>,
-    pub(super) activity: Arc<ActivityReport>,
 }
 
 /// What the servers and managers are connected to.

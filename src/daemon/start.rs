@@ -3,13 +3,15 @@
 use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::manage_control::ManageControl;
 use crate::daemon::messages::{FirstSweep, SaCommand, SmEvent};
-use crate::daemon::parts::{ManagerInputs, Parts, PortConnection, Published, SharedParts};
+use crate::daemon::parts::{ManagerInputs, Parts, PortConnection, Published};
 use crate::daemon::perfmgr::{self, PerfRequest};
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::replication::{self, RegistryLink};
 use crate::daemon::sa_server::Inboxes;
 use crate::daemon::setup::{DaemonSetup, ServerThreads};
-use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
+use crate::daemon::sm_loop::context::{
+    Configuration, ManagerContext, PublishedByLoop, SharedParts,
+};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::reload::limits;
@@ -300,19 +302,18 @@ fn sm_loop(
 ) -> SmLoop {
     let context = ManagerContext {
         client: connection.client,
-        sm_status: published.sm_status,
-        subnet: published.subnet,
-        first_sweep: links.first_sweep,
-        refused: published.refused,
+        published: PublishedByLoop {
+            sm_status: published.sm_status,
+            subnet: published.subnet,
+            first_sweep: links.first_sweep,
+            refused: published.refused,
+        },
+        shared,
         sa_server: links.sa_server,
         files: setup.files,
         recordings: setup.recordings,
         reload: setup.reload,
         config_file: setup.config_file,
-        feed: shared.feed,
-        m_keys: shared.m_keys,
-        virtual_ports: shared.virtual_ports,
-        activity: shared.activity,
         adaptive: links.adaptive,
         replication: links.replication,
     };

@@ -59,8 +59,8 @@ impl Configuration {
 /// it does if a named file has an error that it did not have.
 pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
-pub struct ManagerContext {
-    pub client: SmpClient,
+/// What the SM loop publishes.
+pub struct PublishedByLoop {
     pub sm_status: watch::Sender<SmStatus>,
     /// The published snapshot; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
@@ -68,6 +68,22 @@ pub struct ManagerContext {
     pub first_sweep: watch::Sender<Option<Arc<FirstSweep>>>,
     /// Reason why the last reconfiguration ended without a plan; `None` while a plan is in force.
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
+}
+
+/// What several parts of the daemon use.
+pub struct SharedParts {
+    pub feed: Feed,
+    /// The vports that were discovered, for the SM loop.
+    pub virtual_ports: Arc<ArcSwap<VirtualPorts>>,
+    /// The M_Keys that ports hold, as of the last programmed plan, for other tasks.
+    pub m_keys: Arc<ArcSwap<MKeys>>,
+    pub activity: Arc<ActivityReport>,
+}
+
+pub struct ManagerContext {
+    pub client: SmpClient,
+    pub published: PublishedByLoop,
+    pub shared: SharedParts,
     pub sa_server: mpsc::Sender<SaCommand>,
     pub files: StateFiles,
     /// The flight recorder and its files.
@@ -75,12 +91,6 @@ pub struct ManagerContext {
     pub reload: ReloadFn,
     /// The configuration file, if one is read.
     pub config_file: Option<PathBuf>,
-    pub feed: Feed,
-    /// The M_Keys that ports hold, as of the last programmed plan, for other tasks.
-    pub m_keys: Arc<ArcSwap<MKeys>>,
-    /// The vports that were discovered.
-    pub virtual_ports: Arc<ArcSwap<VirtualPorts>>,
-    pub activity: Arc<ActivityReport>,
     /// Holds adaptive routing while plain tables change.
     pub adaptive: AdaptiveGate,
     /// The state that this SM shares with others.

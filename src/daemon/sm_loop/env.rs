@@ -24,7 +24,7 @@ pub(super) struct LoopEnv {
 impl LoopEnv {
     /// The state of this SM.
     pub(super) fn role(&self) -> SmState {
-        self.context.sm_status.borrow().state
+        self.context.published.sm_status.borrow().state
     }
 
     /// Records an event.
@@ -47,7 +47,7 @@ impl LoopEnv {
     /// Sends the result of a sweep to the SA server. `is_whole`: it read every node.
     pub(super) async fn report_sweep(&self, observation: &Observation, is_whole: bool) {
         let sent = self.context.client.sent() as u32;
-        self.context.sm_status.send_modify(|sm_status| sm_status.act_count = sent);
+        self.context.published.sm_status.send_modify(|sm_status| sm_status.act_count = sent);
         self.report_managers(observation, is_whole).await;
     }
 
@@ -69,12 +69,15 @@ impl LoopEnv {
         let fabric = &observation.fabric;
         let owner = fabric.owner(fabric.local());
         if let Some(info) = fabric.port(owner).info() {
-            self.context.sm_status.send_modify(|sm_status| sm_status.set_protection(&info));
+            self.context
+                .published
+                .sm_status
+                .send_modify(|sm_status| sm_status.set_protection(&info));
         }
     }
 
     /// The routing engine of the published plan.
     pub(super) fn engine(&self) -> Option<&'static str> {
-        self.context.subnet.borrow().as_ref().map(|subnet| subnet.plan.routing.engine)
+        self.context.published.subnet.borrow().as_ref().map(|subnet| subnet.plan.routing.engine)
     }
 }

@@ -111,10 +111,10 @@ impl Monitor {
         let status = &mut self.status;
         status.activity = Activity::Idle;
         status.queued_events = queued;
-        status.sm = *context.sm_status.borrow();
+        status.sm = *context.published.sm_status.borrow();
         status.options = options.clone();
-        status.subnet = context.subnet.borrow().clone();
-        status.refused = context.refused.borrow().clone();
+        status.subnet = context.published.subnet.borrow().clone();
+        status.refused = context.published.refused.borrow().clone();
         if let Some(observation) = observation {
             status.fabric = Some(observation.fabric.clone());
             self.managers_seen(observation);

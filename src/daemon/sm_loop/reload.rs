@@ -77,8 +77,8 @@ fn take_over(
     notes.iter().chain(&files.findings.notes).for_each(operator_log::note);
     env.monitor.reloaded(config_status::in_force(read_files), ignored_lines);
     env.context.client.set_limits(limits(&options));
-    env.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
-    env.context.activity.configure(&options);
+    env.context.published.sm_status.send_modify(|sm_status| sm_status.reload(&options));
+    env.context.shared.activity.configure(&options);
     env.context.recordings.configure(&options, &files.sources.texts);
     reconfigurer.reload(&options, files);
     // Other instances compare their configurations with the new one.

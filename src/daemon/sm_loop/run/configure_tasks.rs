@@ -30,7 +30,7 @@ const MAX_DISCOVERY_WAIT: Duration = Duration::from_millis(200);
 impl SmLoop {
     /// Handles the result of a sweep: elects the master, and configures the subnet as master.
     pub(super) async fn observed(&mut self, mut observation: Observation) -> Option<Exit> {
-        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
+        observation.set_virtual_ports(&self.env.context.shared.virtual_ports.load());
         if self.state.observation.is_none()
             && self.env.options.exit_on_fatal
             && let Some(fault) = fatal_fault(&observation.fabric)
@@ -84,7 +84,7 @@ impl SmLoop {
             self.prepare_vports().await;
         }
         let observation = self.state.observation.as_mut()?;
-        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
+        observation.set_virtual_ports(&self.env.context.shared.virtual_ports.load());
         let control = if !may_end_early {
             ApplyControl::to_the_end()
         } else if is_storm {
@@ -120,21 +120,22 @@ impl SmLoop {
         let Some(observation) = &self.state.observation else { return };
         let keys = self.reconfigurer.m_keys();
         let fabric = &observation.fabric;
-        if context.virtual_ports.load().is_empty() {
+        if context.shared.virtual_ports.load().is_empty() {
             let found = takeover::carried_lids(&context.client, keys, options, fabric).await;
             if !found.is_empty() {
-                context.virtual_ports.store(Arc::new(found));
+                context.shared.virtual_ports.store(Arc::new(found));
             }
         }
-        let has_begun = context.first_sweep.borrow().is_some();
-        if !has_begun && !context.virtual_ports.load().is_empty() {
+        let has_begun = context.published.first_sweep.borrow().is_some();
+        if !has_begun && !context.shared.virtual_ports.load().is_empty() {
             // Vports that carry data wait for the subnet.
             return;
         }
         let (first_sweep, discovered) =
             FirstSweep::new(fabric.clone(), options.clone(), Arc::new(keys.clone()));
-        let is_discovered_first = is_early(&first_sweep) && context.subnet.borrow().is_none();
-        context.first_sweep.send_replace(Some(Arc::new(first_sweep)));
+        let is_discovered_first =
+            is_early(&first_sweep) && context.published.subnet.borrow().is_none();
+        context.published.first_sweep.send_replace(Some(Arc::new(first_sweep)));
         if is_discovered_first {
             // Vports that are not found in time are planned later.
             let _ = timeout(MAX_DISCOVERY_WAIT, discovered).await;
@@ -254,7 +255,7 @@ impl SmLoop {
     fn report_reconfiguration(&mut self, outcome: &Reconfigured, times: ReconfigureTimes) {
         let mut figures = outcome.figures;
         figures.total = times.start.elapsed();
-        let rejected = self.env.context.refused.borrow().clone();
+        let rejected = self.env.context.published.refused.borrow().clone();
         let notes = rejected.iter().flat_map(|rejected| &rejected.notes);
         let shown = notes.filter(|note| note.severity >= Severity::Warning);
         let messages = shown.map(ToString::to_string).collect();

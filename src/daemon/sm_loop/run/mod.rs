@@ -82,7 +82,7 @@ pub struct SmLoop {
 }
 
 impl SmLoop {
-    /// A loop that starts in the state that `context.sm_status` shows.
+    /// A loop that starts in the state that `context.published.sm_status` shows.
     pub fn new(
         context: ManagerContext,
         events: EventQueue,
@@ -95,7 +95,7 @@ impl SmLoop {
         let opensm_conf = opensm_conf.map(|path| FileVersion::read("config", path));
         let named = configuration.files.sources.versions.iter().cloned();
         let read_files: Vec<FileVersion> = opensm_conf.into_iter().chain(named).collect();
-        let mut monitor = Monitor::new(context.feed.clone());
+        let mut monitor = Monitor::new(context.shared.feed.clone());
         let errors = [&configuration.ignored_lines[..], configuration.files.errors()].concat();
         monitor.configured(config_status::at_start(&read_files, &errors));
         Self {
@@ -411,7 +411,7 @@ impl SmLoop {
         let old = self.env.options.sm_priority;
         info!("an operator changes the priority of this SM from {old} to {priority}");
         let options = Options { sm_priority: priority, ..Options::clone(&self.env.options) };
-        self.env.context.sm_status.send_modify(|status| status.reload(&options));
+        self.env.context.published.sm_status.send_modify(|status| status.reload(&options));
         self.env.options = Arc::new(options);
         let keys = self.reconfigurer.m_keys();
         let seen = self.state.observation.as_ref();

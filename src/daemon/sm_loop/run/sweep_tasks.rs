@@ -97,7 +97,7 @@ impl SmLoop {
         self.env.record(EventKind::SweepEnded, || sweep::found(&observation));
         self.mastership.port_up();
         if let Some(last) = &self.state.observation
-            && self.env.context.subnet.borrow().is_some()
+            && self.env.context.published.subnet.borrow().is_some()
             && let Some(changes) = own_port::report_foreign_changes(last, &observation)
         {
             self.env.monitor.own_port_changed(changes);
@@ -105,7 +105,7 @@ impl SmLoop {
         self.reconfigurer.swept(&observation, start.elapsed());
         self.state.recent.share(&mut observation);
         let mut observation = self.quarantine(observation);
-        observation.set_virtual_ports(&self.env.context.virtual_ports.load());
+        observation.set_virtual_ports(&self.env.context.shared.virtual_ports.load());
         self.env.report_sweep(&observation, true).await;
         self.observed(observation).await
     }

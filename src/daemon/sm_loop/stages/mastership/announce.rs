@@ -81,7 +81,7 @@ fn destination(
     observation: Option<&Observation>,
     to: &Peer,
 ) -> Option<Lid> {
-    let is_standby = context.sm_status.borrow().state == SmState::Standby;
+    let is_standby = context.published.sm_status.borrow().state == SmState::Standby;
     let master =
         Some(own.master_sm_lid()).filter(|&lid| is_standby && lid.is_unicast() && lid != own.lid());
     let routed = match to.route {

@@ -104,7 +104,7 @@ impl Mastership {
     /// True if this SM, which would become master now, has configured peers that may show it their
     /// SM_Keys soon and then win the election: they do not know its port before their first sweep.
     fn awaits_keys(&mut self, env: &LoopEnv, observation: &Observation) -> bool {
-        let own = env.context.sm_status.borrow().voter();
+        let own = env.context.published.sm_status.borrow().voter();
         let peers = peers(observation);
         let is_to_be_master = own.state == SmState::Discovering
             && !env.options.ignore_other_sm
@@ -130,7 +130,7 @@ impl Mastership {
     /// another key: else any host could keep a standby from taking over. One with the published default
     /// key ignores them as OpenSM does.
     fn blocking_master(&self, env: &LoopEnv, observation: &Observation) -> Option<ForeignMaster> {
-        let own = env.context.sm_status.borrow().voter();
+        let own = env.context.published.sm_status.borrow().voter();
         let is_newcomer = own.state == SmState::Discovering && !self.has_taken_part;
         let has_default_key = own.sm_key == Options::default().sm_key;
         if !is_newcomer || has_default_key || env.options.ignore_other_sm {
@@ -159,7 +159,7 @@ impl Mastership {
             return (RoleEvent::SweepAlone, None);
         }
         let peers = peers(observation);
-        let own = env.context.sm_status.borrow().voter();
+        let own = env.context.published.sm_status.borrow().voter();
         self.strangers.update(own.sm_key, &peers, &observation.fabric);
         if own.state == SmState::Master && own.expects_better(&peers) {
             look_soon(env);

@@ -44,11 +44,11 @@ pub async fn hand_over(
     key: MKey,
     next: SmState,
 ) -> Result<(), SmpError> {
-    let request = context.sm_status.borrow().handover(to).with_m_key(key);
-    context.sm_status.send_modify(|status| status.handing_over = Some(next));
+    let request = context.published.sm_status.borrow().handover(to).with_m_key(key);
+    context.published.sm_status.send_modify(|status| status.handing_over = Some(next));
     let result = context.client.call(&request).await;
     if result.is_err() {
-        context.sm_status.send_modify(|status| status.handing_over = None);
+        context.published.sm_status.send_modify(|status| status.handing_over = None);
     }
     result.map(|_| ())
 }
@@ -130,7 +130,7 @@ async fn hand_over_to_best(
     // If one of them does not answer, all are tried as last seen.
     let managers = queried.unwrap_or_else(|_| observation.managers.clone());
     let others = peers(&Observation { managers, ..observation.clone() });
-    let voter = context.sm_status.borrow().voter();
+    let voter = context.published.sm_status.borrow().voter();
     for successor in voter.successors(&others) {
         let guid = successor.guid();
         let key = keys.of(guid);

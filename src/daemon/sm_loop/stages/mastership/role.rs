@@ -74,7 +74,7 @@ impl Mastership {
             env.monitor.role_changed(state);
             env.record(EventKind::Role, || format!("entering {state} state"));
         }
-        env.context.sm_status.send_modify(|sm_status| {
+        env.context.published.sm_status.send_modify(|sm_status| {
             sm_status.state = state;
             sm_status.handing_over = None;
         });
@@ -88,9 +88,9 @@ impl Mastership {
         // Another SM may be master now, so the snapshot is no longer valid.
         env.timers.stop(Timer::PortCheck);
         env.timers.stop(Timer::Sweep);
-        env.context.subnet.send_replace(None);
-        env.context.first_sweep.send_replace(None);
-        env.context.refused.send_replace(None);
+        env.context.published.subnet.send_replace(None);
+        env.context.published.first_sweep.send_replace(None);
+        env.context.published.refused.send_replace(None);
     }
 
     /// Performs a transition of the role state machine, except for the actions that only follow
@@ -122,7 +122,7 @@ impl Mastership {
                     self.start_polling(&env.context.client, &env.options, keys, peer);
                 }
                 (Action::Acknowledge, Some(peer)) => {
-                    let status = *env.context.sm_status.borrow();
+                    let status = *env.context.published.sm_status.borrow();
                     let key = keys.of(peer.guid());
                     super::acknowledge(&env.context.client, &status, key, peer);
                 }
@@ -176,7 +176,7 @@ impl Mastership {
             show_state(seen, info);
             &*seen
         });
-        let own = env.context.sm_status.borrow().voter();
+        let own = env.context.published.sm_status.borrow().voter();
         match polling::judge(&own, &polled, info) {
             PollVerdict::Alive => self.polled_alive(),
             PollVerdict::Outranked => {
@@ -270,7 +270,7 @@ impl Mastership {
         // If one of them does not answer, all are judged as last seen.
         let managers = answers.unwrap_or_else(|_| observation.managers.clone());
         let others = peers(&Observation { managers, ..observation.clone() });
-        let status = *env.context.sm_status.borrow();
+        let status = *env.context.published.sm_status.borrow();
         let successor = status.chosen_successor(&others, to)?;
         let guid = successor.guid();
         let key = keys.of(guid);

@@ -17,15 +17,15 @@ const _: () = assert!(PHASES.len() == MAX_PHASES);
 /// Writes all dump files of the published subnet, those of routes included, for a request. An event
 /// reports the result.
 pub(super) fn dump(context: &ManagerContext, writer: &mut FileWriter, request: RequestId) {
-    let events = context.feed.events.clone();
-    let Some(subnet) = context.subnet.borrow().clone() else {
+    let events = context.shared.feed.events.clone();
+    let Some(subnet) = context.published.subnet.borrow().clone() else {
         events.action_ended("dump", request, Err("no subnet is configured yet".into()));
         return;
     };
     let log_flags = subnet.options.log_flags | LOG_ROUTING;
     let options = Arc::new(Options { log_flags, ..Options::clone(&subnet.options) });
     let subnet = Arc::new(Subnet { options, ..Subnet::clone(&subnet) });
-    let rejected = context.refused.borrow().clone();
+    let rejected = context.published.refused.borrow().clone();
     writer.dump(DumpJob { subnet, rejected, requests: vec![request], events });
 }
 

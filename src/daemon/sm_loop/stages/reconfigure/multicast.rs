@@ -82,7 +82,7 @@ impl Reconfigurer {
         let in_force = self.plan.in_force.clone()?;
         self.update_verifier(observation, &in_force).await;
         let multicast = self.plan.multicast.as_mut()?;
-        if context.subnet.borrow().is_none() {
+        if context.published.subnet.borrow().is_none() {
             return None;
         }
         if !Arc::ptr_eq(&multicast.fabric, &observation.fabric) {
@@ -122,7 +122,7 @@ impl Reconfigurer {
         outcome.needs_heavy_sweep = report.transition.is_some_and(|order| order.withheld > 0);
         if keeps_routes
             && outcome.result == ReconfigureResult::Up
-            && let Some(rejected) = &*context.refused.borrow()
+            && let Some(rejected) = &*context.published.refused.borrow()
         {
             outcome.result = ReconfigureResult::Rejected(rejected.headline.clone());
         }
@@ -142,7 +142,7 @@ impl Reconfigurer {
         let keeps_routes = multicast.keeps_routes;
         multicast.fabric = observation.fabric.clone();
         multicast.renewal = (!keeps_routes).then(|| Instant::now() + QUIET_TIME);
-        let qos_policy = context.subnet.borrow().as_ref()?.qos_policy.clone();
+        let qos_policy = context.published.subnet.borrow().as_ref()?.qos_policy.clone();
         let failed_sets = self.devices.essential_pending();
         let programmed = ProgrammedState { qos_policy, failed_sets };
         let subnet = self.publish(context, options, observation, verified, programmed);

@@ -135,7 +135,7 @@ impl Reconfigurer {
 
     /// Reports in the activity report how the engines and the unicast cache fared.
     fn report_routing(&self, context: &ManagerContext, planned: &Result<Verified, PlanRejected>) {
-        let report = &context.activity;
+        let report = &context.shared.activity;
         if !report.wants(ActivitySubjects::ROUTING) {
             return;
         }
@@ -323,7 +323,7 @@ impl Reconfigurer {
         qos_policy: Option<Arc<QosPolicy>>,
     ) {
         self.plan.accepted = Some(AcceptedPlan { subnet: subnet.clone(), qos_policy });
-        context.refused.send_replace(None);
+        context.published.refused.send_replace(None);
     }
 
     /// Records that groups of the accepted plan were changed.
@@ -340,7 +340,7 @@ impl Reconfigurer {
         verified: &Verified,
         report: &ApplyReport,
     ) -> Option<Arc<Subnet>> {
-        let subnet = context.subnet.borrow().clone()?;
+        let subnet = context.published.subnet.borrow().clone()?;
         let is_quiet = report.sets() == 0
             && verified.summary().extent == Extent::KeptRoutes
             && subnet.summary.extent == Extent::KeptRoutes
@@ -372,13 +372,13 @@ impl Reconfigurer {
         let notes = self.config.partitions.notes().iter().chain(&rejected.notes);
         self.logged.log_notes(notes.cloned().collect());
         let headline = rejected.headline.clone();
-        let is_new = context.refused.borrow().as_deref() != Some(&rejected);
+        let is_new = context.published.refused.borrow().as_deref() != Some(&rejected);
         if is_new {
-            context.refused.send_replace(Some(rejected.clone()));
+            context.published.refused.send_replace(Some(rejected.clone()));
         }
         if is_new || kept.is_some() {
             // The job replaces one with the last snapshot that may not be written yet.
-            let subnet = context.subnet.borrow().clone();
+            let subnet = context.published.subnet.borrow().clone();
             self.write_files(options, subnet, Some(rejected));
         }
         headline
@@ -397,7 +397,7 @@ impl Reconfigurer {
         let options = &plan.request.options;
         let policy = self.effective_policy(context, options, observation, verified).await;
         self.devices.record_restarts(observation, self.plan.generation + 1, report);
-        context.m_keys.store(Arc::new(self.devices.m_keys.clone()));
+        context.shared.m_keys.store(Arc::new(self.devices.m_keys.clone()));
         let subnet = match self.unchanged_subnet(context, observation, verified, report) {
             Some(subnet) => subnet,
             None => {
@@ -418,7 +418,7 @@ impl Reconfigurer {
         observation: &Observation,
         verified: &Verified,
     ) -> Option<Arc<EffectivePolicy>> {
-        let own_port = context.sm_status.borrow().guid;
+        let own_port = context.published.sm_status.borrow().guid;
         let inputs = PolicyInputs {
             fabric: observation.fabric.clone(),
             plan: verified.plan().clone(),
@@ -457,10 +457,18 @@ impl Reconfigurer {
             repair_view: Arc::default(),
         });
         debug_assert!(
-            context.subnet.borrow().as_ref().is_none_or(|last| last.generation < subnet.generation),
+            context
+                .published
+                .subnet
+                .borrow()
+                .as_ref()
+                .is_none_or(|last| last.generation < subnet.generation),
             "generations increase"
         );
-        port_log::changes(context.subnet.send_replace(Some(subnet.clone())).as_deref(), &subnet);
+        port_log::changes(
+            context.published.subnet.send_replace(Some(subnet.clone())).as_deref(),
+            &subnet,
+        );
         subnet
     }
 

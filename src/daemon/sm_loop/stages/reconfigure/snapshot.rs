@@ -18,7 +18,7 @@ pub(super) async fn publish_observation(
     options: &Arc<Options>,
     observation: &Observation,
 ) {
-    let published = context.subnet.borrow().clone();
+    let published = context.published.subnet.borrow().clone();
     let Some(last) = published.filter(|last| has_same_ports(&last.fabric, &observation.fabric))
     else {
         return;
@@ -27,7 +27,7 @@ pub(super) async fn publish_observation(
         fabric: observation.fabric.clone(),
         plan: last.plan.clone(),
         partitions: config.partitions.current(),
-        own_port: context.sm_status.borrow().guid,
+        own_port: context.published.sm_status.borrow().guid,
     };
     let qos_policy = config.qos_policy.effective(options, inputs).await;
     if let Some(multicast) = plan.multicast.as_mut()
@@ -42,7 +42,7 @@ pub(super) async fn publish_observation(
         qos_policy,
         ..Subnet::clone(&last)
     };
-    context.subnet.send_replace(Some(Arc::new(subnet)));
+    context.published.subnet.send_replace(Some(Arc::new(subnet)));
 }
 
 /// True if both snapshots have the same nodes and ports under the same indices.

@@ -42,7 +42,7 @@ impl Trial<'_> {
         if in_force.routing == files.routing && in_force.torus_config == files.torus_config {
             return Vec::new();
         }
-        let is_rejected = context.refused.borrow().is_some();
+        let is_rejected = context.published.refused.borrow().is_some();
         let Some(previous) = self.plan.in_force.clone().filter(|_| !is_rejected) else {
             return Vec::new();
         };
