@@ -3,7 +3,7 @@
 
 use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
-use super::query::QueryKey;
+use super::query::{DiscoveryQuery, QueryKey};
 use crate::ids::{Guid, MKey, PortNum};
 use crate::wire::attr::PortInfo;
 use std::collections::{HashMap, HashSet};
@@ -11,6 +11,8 @@ use std::collections::{HashMap, HashSet};
 /// The keys of one sweep.
 pub(super) struct DiscoveryKeys {
     keys: MKeys,
+    /// GUID of the local port.
+    local: Guid,
     /// Keys that ports accepted in this sweep and did not show yet, by port GUID.
     accepted: HashMap<Guid, MKey>,
     /// The key of ports of which nothing is known.
@@ -24,11 +26,31 @@ pub(super) struct DiscoveryKeys {
 }
 
 impl DiscoveryKeys {
-    pub(super) fn new(keys: &MKeys) -> Self {
+    pub(super) fn new(keys: &MKeys, local: Guid) -> Self {
         let (accepted, tried, hidden) = Default::default();
         let usual = keys.configured();
         let others = keys.others();
-        Self { keys: keys.clone(), accepted, usual, others, tried, hidden }
+        Self { keys: keys.clone(), local, accepted, usual, others, tried, hidden }
+    }
+
+    /// The key for a query.
+    pub(super) fn of_query(&self, state: &DiscoveryState, query: DiscoveryQuery) -> MKey {
+        match query {
+            DiscoveryQuery::Node { m_key, .. } => m_key,
+            DiscoveryQuery::Identity { node }
+            | DiscoveryQuery::Description { node }
+            | DiscoveryQuery::Switch { node } => {
+                self.of(state, (node, state.node(node).info.local_port()))
+            }
+            DiscoveryQuery::Port { node, port }
+            | DiscoveryQuery::Pkeys { node, port, .. }
+            | DiscoveryQuery::Manager { node, port } => self.of(state, (node, port)),
+        }
+    }
+
+    /// The key that the local node, or the device behind a port, is asked with first.
+    pub(super) fn expected(&self, state: &DiscoveryState, from: Option<(usize, PortNum)>) -> MKey {
+        from.map_or_else(|| self.of_guid(self.local), |from| self.behind(state, from))
     }
 
     /// The key for queries about a port of a known node.
@@ -47,7 +69,7 @@ impl DiscoveryKeys {
     }
 
     /// The key for a query across the cable at a port of a known node.
-    pub(super) fn behind(&self, state: &DiscoveryState, from: (usize, PortNum)) -> MKey {
+    fn behind(&self, state: &DiscoveryState, from: (usize, PortNum)) -> MKey {
         if let Some(peer) = state.peer(from) {
             return self.of(state, peer);
         }

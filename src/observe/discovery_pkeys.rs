@@ -1,45 +1,39 @@
 //! The queries of P_Key tables: of all end ports, and of the switch ports that face them.
 
-use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::query::DiscoveryQuery;
 use crate::fabric::{Port, PortId};
 use crate::ids::PortNum;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 
-impl DiscoveryQueries {
-    /// Queries the P_Key tables of all end ports, and of switch ports that face end ports and
-    /// enforce P_Keys.
-    pub(super) fn query_pkeys(&mut self) {
-        let mut wanted = Vec::new();
-        for (slot, port) in (0..).map(PortId).zip(&self.state.ports) {
-            if port.info().is_some() && self.state.pkeys(slot).is_empty() {
-                let node = port.node.index();
-                let keys = self.pkey_capacity(port);
-                let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);
-                wanted.extend((0..blocks).map(|block| (node, port.num, block as u16)));
-            }
-        }
-        for (node, port, block) in wanted {
-            self.submit(DiscoveryQuery::Pkeys { node, port, block });
+/// The queries for the P_Key tables that are not known: of all end ports, and of switch ports that
+/// face end ports and enforce P_Keys.
+pub(super) fn missing_pkeys(state: &DiscoveryState) -> Vec<DiscoveryQuery> {
+    let mut wanted = Vec::new();
+    for (slot, port) in (0..).map(PortId).zip(&state.ports) {
+        if port.info().is_some() && state.pkeys(slot).is_empty() {
+            let node = port.node.index();
+            let blocks = usize::from(pkey_capacity(state, port)).div_ceil(PKEY_BLOCK) as u16;
+            let blocks = 0..blocks;
+            wanted.extend(blocks.map(|block| DiscoveryQuery::Pkeys {
+                node,
+                port: port.num,
+                block,
+            }));
         }
     }
+    wanted
+}
 
-    /// Number of P_Keys that the table of a port holds; 0 if the table is not of interest.
-    fn pkey_capacity(&self, port: &Port) -> u16 {
-        let node = self.state.node(port.node.index());
-        if !node.is_switch() || port.num == PortNum::ZERO {
-            return node.info.partition_cap();
-        }
-        let peer = self.state.peer((port.node.index(), port.num));
-        let faces_end_port = peer.is_some_and(|(peer, _)| !self.state.node(peer).is_switch());
-        if faces_end_port { node.switch_info.partition_enforcement_cap() } else { 0 }
+/// Number of P_Keys that the table of a port holds; 0 if the table is not of interest.
+fn pkey_capacity(state: &DiscoveryState, port: &Port) -> u16 {
+    let node = state.node(port.node.index());
+    if !node.is_switch() || port.num == PortNum::ZERO {
+        return node.info.partition_cap();
     }
-
-    /// Records one block of the table of a port.
-    pub(super) fn pkeys_answered(&mut self, end: (usize, PortNum), block: u16, answer: PkeyBlock) {
-        self.state.replace_pkeys(end, block, answer);
-    }
+    let peer = state.peer((port.node.index(), port.num));
+    let faces_end_port = peer.is_some_and(|(peer, _)| !state.node(peer).is_switch());
+    if faces_end_port { node.switch_info.partition_enforcement_cap() } else { 0 }
 }
 
 impl DiscoveryState {

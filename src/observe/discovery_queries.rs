@@ -7,14 +7,16 @@
 //! route are queried, it is sent once more, and if it stalls again, other queries take routes
 //! around the silent device. See `evidence` for the rules.
 
+use super::discovery_identity::misrouting;
 use super::discovery_keys::DiscoveryKeys;
+use super::discovery_pkeys::missing_pkeys;
 use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
 use super::evidence::Evidence;
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
-use super::query::{DiscoveryQuery, QueryKey};
+use super::query::DiscoveryQuery;
 use crate::fabric::DiscoveryFault;
-use crate::ids::{Guid, MKey, PortNum};
+use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::{Tagged, TaggedEvent};
 use crate::transport::transactions::{SmpError, SmpReply};
@@ -23,64 +25,70 @@ use crate::wire::attr::{
     CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SmInfo, SwitchInfo,
 };
 use crate::wire::smp::DirectedRoute;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// A sweep in progress.
 pub(super) struct DiscoveryQueries {
     batch: Tagged<DiscoveryQuery>,
-    /// GUID of the local port.
-    local: Guid,
     pub(super) keys: DiscoveryKeys,
+    pub scope: SweepScope,
     pub state: DiscoveryState,
-    pub managers: Vec<((usize, PortNum), SmInfo)>,
-    /// See [`SweepSettings::silent_manager`](super::SweepSettings::silent_manager).
-    pub(super) silent_manager: Option<Guid>,
-    /// Switches with PortStateChange set.
-    pub changed_switches: Vec<Guid>,
-    /// Ports across which no node is queried.
-    pub avoided: HashSet<(usize, PortNum)>,
-    /// Channel adapters and routers whose NodeInfo is read again if their switch is.
-    pub restarted: HashSet<usize>,
+    pub found: SweepFindings,
     pub(super) evidence: Evidence,
-    /// Switches of which all ports were queried.
-    read_switches: HashSet<usize>,
-    /// Switches whose SwitchInfo is read again because an ACTIVE link of theirs is in INIT.
-    reset_switches: HashSet<usize>,
-    /// Ends of cables that were found in this sweep.
-    reconnected: HashSet<(usize, PortNum)>,
+    read_again: ReadAgain,
     /// Number of nodes known from the last snapshot.
     known_before: usize,
     /// A cable was lost or a device fell silent, so that queries may need other routes.
     needs_routes: bool,
     /// No query is put off any more.
-    pub(super) is_last_pass: bool,
+    is_last_pass: bool,
+}
+
+/// What a sweep leaves out, and what it reads beyond the changed switches.
+#[derive(Default)]
+pub(super) struct SweepScope {
+    /// See [`SweepSettings::silent_manager`](super::SweepSettings::silent_manager).
+    pub silent_manager: Option<Guid>,
+    /// Ports across which no node is queried.
+    pub avoided: HashSet<(usize, PortNum)>,
+    /// Channel adapters and routers whose NodeInfo is read again if their switch is.
+    pub restarted: HashSet<usize>,
+}
+
+/// What a sweep finds beside the state of nodes and ports.
+#[derive(Default)]
+pub(super) struct SweepFindings {
+    pub managers: Vec<((usize, PortNum), SmInfo)>,
+    /// Switches with PortStateChange set.
+    pub changed_switches: Vec<Guid>,
     /// A known route that leads to another device.
-    pub(super) misrouted: Option<String>,
-    /// Failed queries, with the reason of the last failure.
-    pub(super) failures: HashMap<QueryKey, SmpError>,
+    pub misrouted: Option<String>,
+}
+
+/// What a sweep has read again, or found again.
+#[derive(Default)]
+struct ReadAgain {
+    /// Switches of which all ports were queried.
+    switches: HashSet<usize>,
+    /// Switches whose SwitchInfo is read again because an ACTIVE link of theirs is in INIT.
+    reset_switches: HashSet<usize>,
+    /// Ends of cables that were found in this sweep.
+    reconnected: HashSet<(usize, PortNum)>,
 }
 
 impl DiscoveryQueries {
     pub(super) fn new(client: &SmpClient, keys: &MKeys, state: DiscoveryState) -> Self {
         Self {
             batch: Tagged::new(client),
-            evidence: Evidence::of_doubtful(&state.unresponsive),
-            local: client.port().identity().guid,
-            keys: DiscoveryKeys::new(keys),
+            keys: DiscoveryKeys::new(keys, client.port().identity().guid),
+            scope: SweepScope::default(),
             known_before: state.nodes().len(),
+            evidence: Evidence::of_doubtful(&state.unresponsive),
             state,
-            managers: Vec::new(),
-            silent_manager: None,
-            changed_switches: Vec::new(),
-            avoided: HashSet::new(),
-            restarted: HashSet::new(),
-            read_switches: HashSet::new(),
-            reset_switches: HashSet::new(),
-            reconnected: HashSet::new(),
+            found: SweepFindings::default(),
+            read_again: ReadAgain::default(),
             needs_routes: false,
             is_last_pass: false,
-            misrouted: None,
-            failures: HashMap::new(),
         }
     }
 
@@ -136,9 +144,13 @@ impl DiscoveryQueries {
         self.run().await;
     }
 
-    /// True if a query has no answer yet.
-    pub(super) fn is_unresolved(&self) -> bool {
-        self.evidence.has_unanswered()
+    /// Repeats the queries that were cut short again and again although their devices answer
+    /// others, as happens where many MADs are lost, and waits for all of them.
+    pub(super) async fn run_last_pass(&mut self) {
+        self.is_last_pass = true;
+        self.retry(true).await;
+        self.query_pkeys();
+        self.run_to_the_end().await;
     }
 
     /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again
@@ -196,7 +208,7 @@ impl DiscoveryQueries {
         let guid = self.state.port((node, port)).map(|port| port.guid);
         if self.evidence.stalled_first(query) {
             self.repeat(query);
-        } else if guid.is_some() && guid == self.silent_manager {
+        } else if guid.is_some() && guid == self.scope.silent_manager {
             self.batch.cancel(|other| other.key() == query.key());
             self.evidence.drop(query);
         }
@@ -242,23 +254,8 @@ impl DiscoveryQueries {
 
     pub(super) fn submit(&mut self, query: DiscoveryQuery) {
         let mut request = query.request(&self.state);
-        request.m_key = self.key_of(query);
+        request.m_key = self.keys.of_query(&self.state, query);
         self.batch.submit(query, request);
-    }
-
-    /// The M_Key of the port that answers a query.
-    fn key_of(&self, query: DiscoveryQuery) -> MKey {
-        match query {
-            DiscoveryQuery::Node { m_key, .. } => m_key,
-            DiscoveryQuery::Identity { node }
-            | DiscoveryQuery::Description { node }
-            | DiscoveryQuery::Switch { node } => {
-                self.keys.of(&self.state, (node, self.state.node(node).info.local_port()))
-            }
-            DiscoveryQuery::Port { node, port }
-            | DiscoveryQuery::Pkeys { node, port, .. }
-            | DiscoveryQuery::Manager { node, port } => self.keys.of(&self.state, (node, port)),
-        }
     }
 
     fn route(&self, node: usize) -> DirectedRoute {
@@ -271,7 +268,7 @@ impl DiscoveryQueries {
             None => Some(DirectedRoute::LOCAL),
             Some((node, port)) => self.route(node).then(port),
         };
-        let m_key = self.expected_key(from);
+        let m_key = self.keys.expected(&self.state, from);
         match route {
             Some(route) => self.submit(DiscoveryQuery::Node { from, route, m_key }),
             None => {
@@ -284,9 +281,24 @@ impl DiscoveryQueries {
         }
     }
 
+    /// Queries the identity of the device behind the local port.
+    pub(super) fn query_local_peer(&mut self) {
+        let peer = self.state.local.and_then(|local| self.state.peer(local));
+        if let Some((node, _)) = peer {
+            self.submit(DiscoveryQuery::Identity { node });
+        }
+    }
+
+    /// Queries the P_Key tables that are of interest and not known.
+    pub(super) fn query_pkeys(&mut self) {
+        for query in missing_pkeys(&self.state) {
+            self.submit(query);
+        }
+    }
+
     /// Queries a switch, its identity and description and all its ports.
     pub(super) fn query_suspect(&mut self, node: usize) {
-        self.query_identity(node);
+        self.submit(DiscoveryQuery::Identity { node });
         self.submit(DiscoveryQuery::Description { node });
         self.query_switch(node);
     }
@@ -299,16 +311,11 @@ impl DiscoveryQueries {
 
     /// Queries all ports of a switch, once for each sweep.
     fn query_ports(&mut self, node: usize) {
-        if self.read_switches.insert(node) {
+        if self.read_again.switches.insert(node) {
             for port in (0..=self.state.node(node).num_ports()).map(PortNum) {
                 self.submit(DiscoveryQuery::Port { node, port });
             }
         }
-    }
-
-    /// Queries the PortInfo of one port.
-    pub(super) fn query_port(&mut self, node: usize, port: PortNum) {
-        self.submit(DiscoveryQuery::Port { node, port });
     }
 
     fn answered(&mut self, query: DiscoveryQuery, reply: &SmpReply) {
@@ -318,13 +325,16 @@ impl DiscoveryQueries {
         match query {
             DiscoveryQuery::Node { from, route, m_key } => {
                 let info = NodeInfo::read(&reply.data);
-                if m_key != self.expected_key(from) {
+                if m_key != self.keys.expected(&self.state, from) {
                     self.keys.accepted(info.port_guid(), m_key);
                 }
                 self.met(from, route, info);
             }
             DiscoveryQuery::Identity { node } => {
-                self.identified(node, &NodeInfo::read(&reply.data))
+                let info = NodeInfo::read(&reply.data);
+                if let Some(route) = misrouting(self.state.node(node), &info) {
+                    self.found.misrouted = Some(route);
+                }
             }
             DiscoveryQuery::Description { node } => {
                 self.state.node_mut(node).description = NodeDescription(reply.data);
@@ -334,18 +344,18 @@ impl DiscoveryQueries {
                 let switch = self.state.node_mut(node);
                 switch.switch_info = info;
                 let guid = switch.guid();
-                if info.port_state_change() && !self.changed_switches.contains(&guid) {
-                    self.changed_switches.push(guid);
+                if info.port_state_change() && !self.found.changed_switches.contains(&guid) {
+                    self.found.changed_switches.push(guid);
                     // The bit is cleared after the sweep, so all ports must be read in it.
                     self.query_ports(node);
                 }
             }
             DiscoveryQuery::Port { node, port } => self.port_answered(node, port, &reply.data),
             DiscoveryQuery::Pkeys { node, port, block } => {
-                self.pkeys_answered((node, port), block, PkeyBlock::read(&reply.data));
+                self.state.replace_pkeys((node, port), block, PkeyBlock::read(&reply.data));
             }
             DiscoveryQuery::Manager { node, port } => {
-                self.managers.push(((node, port), SmInfo::read(&reply.data)));
+                self.found.managers.push(((node, port), SmInfo::read(&reply.data)));
             }
         }
     }
@@ -370,11 +380,15 @@ impl DiscoveryQueries {
             Some(from) => {
                 let was_connected = self.state.peer(from) == Some((node, port));
                 if !self.state.connect(from, (node, port)) {
-                    self.cable_conflict(node, &info, route);
+                    // A different device with the same GUID is behind one of the cables.
+                    let first = self.route(node);
+                    let guid = info.node_guid();
+                    let fault = DiscoveryFault::DuplicateNodeGuid { guid, first, second: route };
+                    self.state.faults.push(fault);
                     return;
                 }
                 if !was_connected {
-                    self.reconnected.extend([from, (node, port)]);
+                    self.read_again.reconnected.extend([from, (node, port)]);
                     self.query_reconnected(met, port);
                 }
             }
@@ -387,7 +401,7 @@ impl DiscoveryQueries {
             }
         }
         if !is_switch && met != NodeMatch::Known(node) {
-            self.query_port(node, port);
+            self.submit(DiscoveryQuery::Port { node, port });
         }
     }
 
@@ -401,21 +415,13 @@ impl DiscoveryQueries {
             if let Some(slot) = self.state.slot((node, port)) {
                 self.state.read_pkeys.insert(slot, Vec::new());
             }
-            self.query_port(node, port);
-        } else if self.read_switches.contains(&node) {
-            self.query_port(node, port);
+            self.submit(DiscoveryQuery::Port { node, port });
+        } else if self.read_again.switches.contains(&node) {
+            self.submit(DiscoveryQuery::Port { node, port });
         } else {
             // A switch that restarted may have no PortStateChange and no tables.
             self.query_suspect(node);
         }
-    }
-
-    /// Records a second cable at one port: a different device with the same GUID is behind one of
-    /// them.
-    fn cable_conflict(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
-        let first = self.route(node);
-        let guid = info.node_guid();
-        self.state.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
     }
 
     fn port_answered(&mut self, node: usize, port: PortNum, data: &[u8]) {
@@ -430,11 +436,14 @@ impl DiscoveryQueries {
         }
         let was_up = slot.info().is_some_and(|last| last.port_state() >= PortState::Armed);
         slot.set_info(Some(info));
-        if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
+        if was_up
+            && info.port_state() == PortState::Init
+            && !self.read_again.reconnected.contains(&here)
+        {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);
             // SwitchInfo that was set after a restart does not show it; the LID and the links do.
-            if is_switch && self.reset_switches.insert(node) {
+            if is_switch && self.read_again.reset_switches.insert(node) {
                 self.query_switch(node);
             }
         }
@@ -452,10 +461,10 @@ impl DiscoveryQueries {
         } else if has_trained_link
             && peer.is_none()
             && (is_switch || is_local)
-            && !self.avoided.contains(&here)
+            && !self.scope.avoided.contains(&here)
         {
             self.query_node(Some(here));
-        } else if peer.is_some_and(|(peer, _)| self.restarted.remove(&peer)) {
+        } else if peer.is_some_and(|(peer, _)| self.scope.restarted.remove(&peer)) {
             // The cable stays known meanwhile: this host may be that of the SM, and a lost answer
             // must not cut it off. What contradicts the last snapshot is left to a heavy sweep.
             self.query_node(Some(here));
@@ -470,8 +479,7 @@ impl DiscoveryQueries {
             return;
         }
         self.try_other_keys(query);
-        self.evidence.failed(query);
-        self.failures.insert(query.key(), error);
+        self.evidence.failed(query, error);
     }
 
     /// Asks the device at the end of a route with other M_Keys, once.
@@ -480,14 +488,6 @@ impl DiscoveryQueries {
         for m_key in self.keys.instead_of(m_key, query.key()) {
             self.submit(DiscoveryQuery::Node { from, route, m_key });
         }
-    }
-
-    /// The key that the device behind a port is asked with first.
-    fn expected_key(&self, from: Option<(usize, PortNum)>) -> MKey {
-        from.map_or_else(
-            || self.keys.of_guid(self.local),
-            |from| self.keys.behind(&self.state, from),
-        )
     }
 
     /// True if the local node, or the device behind a port, has answered.

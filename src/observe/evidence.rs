@@ -13,7 +13,8 @@
 
 use super::query::{DiscoveryQuery, QueryKey};
 use crate::ids::PortNum;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use crate::transport::transactions::SmpError;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The evidence of one sweep. All methods are cheap while every device answers.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Evidence {
     doubtful: HashSet<usize>,
     silent: HashSet<usize>,
     unanswered: BTreeMap<QueryKey, DiscoveryQuery>,
+    /// The last failures of queries.
+    failures: HashMap<QueryKey, SmpError>,
     repeated: HashSet<QueryKey>,
     /// Queries that were cancelled before their timeout.
     cut_short: HashSet<QueryKey>,
@@ -68,8 +71,9 @@ impl Evidence {
     }
 
     /// Records a query that failed.
-    pub(super) fn failed(&mut self, query: DiscoveryQuery) {
+    pub(super) fn failed(&mut self, query: DiscoveryQuery, error: SmpError) {
         self.unanswered.insert(query.key(), query);
+        self.failures.insert(query.key(), error);
     }
 
     /// Records a query that was cancelled before its timeout.
@@ -106,6 +110,25 @@ impl Evidence {
     /// True if [`Self::unanswered`] has any.
     pub(super) fn has_unanswered(&self) -> bool {
         !self.unanswered.is_empty()
+    }
+
+    /// The reason why a query has no answer. One that has not failed may still be in flight.
+    pub(super) fn failure(&self, query: DiscoveryQuery) -> SmpError {
+        self.failures.get(&query.key()).cloned().unwrap_or(SmpError::Unanswered)
+    }
+
+    /// Why a query could not be sent: the port is lost, and what lies behind it is not known.
+    pub(super) fn send_failure(&self) -> Option<String> {
+        self.unanswered.keys().find_map(|key| match self.failures.get(key) {
+            Some(SmpError::Send(reason)) => Some(reason.clone()),
+            _ => None,
+        })
+    }
+
+    /// The failure of the query to the local node.
+    pub(super) fn local_failure(&self) -> Option<SmpError> {
+        let query = self.unanswered.values().find(|query| query.node().is_none())?;
+        Some(self.failure(*query))
     }
 
     /// True for the first request to repeat a query, and for each one after it was cut short,

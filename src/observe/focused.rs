@@ -10,7 +10,7 @@
 //! The sweep does not wait for silent devices. They keep their last known state, and the
 //! observation is marked as unresolved.
 
-use super::discovery_queries::DiscoveryQueries;
+use super::discovery_queries::{DiscoveryQueries, SweepScope};
 use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
 use super::m_keys::MKeys;
@@ -53,8 +53,11 @@ pub async fn sweep(
     let find = |guid: &Guid| queries.state.find(*guid);
     let avoided = focus.avoided.iter().filter_map(|(guid, num)| Some((find(guid)?, *num)));
     let suspects: Vec<usize> = focus.suspects.iter().filter_map(find).collect();
-    (queries.avoided, queries.restarted) =
-        (avoided.collect(), focus.restarted.iter().filter_map(find).collect());
+    queries.scope = SweepScope {
+        avoided: avoided.collect(),
+        restarted: focus.restarted.iter().filter_map(find).collect(),
+        ..SweepScope::default()
+    };
     queries.query_local_peer();
     suspects.iter().for_each(|&node| queries.probe_route(node));
     suspects.iter().for_each(|&node| queries.query_suspect(node));
@@ -62,7 +65,7 @@ pub async fn sweep(
     queries.retry(false).await;
     queries.query_pkeys();
     queries.run().await;
-    if let Some(route) = queries.misrouted {
+    if let Some(route) = queries.found.misrouted {
         return Err(SweepError::RoutesOutdated(route));
     }
     // Contradictions to the last snapshot, such as a node with another number of ports, are left to
@@ -75,7 +78,7 @@ pub async fn sweep(
         Some(((node, port.num), info))
     });
     let managers: Vec<_> = managers.collect();
-    queries.managers.extend(managers);
+    queries.found.managers.extend(managers);
     let mut observation = conclude(queries)?;
     if settings.reads_extended_ports {
         extended_ports::read(client, keys, &mut observation, Some(&last.fabric)).await;

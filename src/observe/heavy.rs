@@ -1,8 +1,11 @@
 //! The heavy sweep: queries every node, port and switch of the fabric, with many queries in flight.
 
-use super::discovery_queries::DiscoveryQueries;
+use super::discovery_queries::{DiscoveryQueries, SweepFindings};
 use super::discovery_state::DiscoveryState;
+use super::duplicates::has_moved_ports;
 use super::m_keys::MKeys;
+use super::unanswered::{find_own_twin, record_faults};
+use super::unresponsive::retain_unresponsive;
 use super::{Observation, SweepError, SweepSettings, extended_ports};
 use crate::fabric::{End, Fabric};
 use crate::ids::PortNum;
@@ -25,7 +28,9 @@ pub async fn sweep(
 ) -> Result<Observation, SweepError> {
     let mut queries = discover(client, keys, settings).await;
     let mut repetitions = 0;
-    while queries.has_moved_ports(client).await && repetitions < MAX_REPETITIONS {
+    while has_moved_ports(client, &queries.keys, &queries.state.faults).await
+        && repetitions < MAX_REPETITIONS
+    {
         repetitions += 1;
         debug!("a port was moved during the sweep, which is repeated");
         queries = discover(client, keys, settings).await;
@@ -44,7 +49,7 @@ pub async fn sweep(
 async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) -> DiscoveryQueries {
     let state = DiscoveryState { names: settings.names.clone(), ..DiscoveryState::default() };
     let mut queries = DiscoveryQueries::new(client, keys, state);
-    queries.silent_manager = settings.silent_manager;
+    queries.scope.silent_manager = settings.silent_manager;
     queries.query_node(None);
     queries.run().await;
     queries.query_pkeys();
@@ -58,23 +63,24 @@ async fn discover(client: &SmpClient, keys: &MKeys, settings: &SweepSettings) ->
     queries.run_to_the_end().await;
     queries.run_last_pass().await;
     if let Some(known) = &settings.known {
-        queries.retain_unresponsive(known);
+        retain_unresponsive(&mut queries.state, &mut queries.evidence, known);
     }
-    queries.record_faults();
-    queries.find_own_twin();
+    record_faults(&mut queries.state, &queries.evidence);
+    find_own_twin(&mut queries.state);
     queries
 }
 
 /// Makes the snapshot from the answers.
 pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepError> {
-    if let Some(reason) = queries.send_failure() {
-        return Err(SweepError::LocalLost(reason.to_owned()));
+    let DiscoveryQueries { state, found, evidence, .. } = queries;
+    if let Some(reason) = evidence.send_failure() {
+        return Err(SweepError::LocalLost(reason));
     }
-    if let Some(error) = queries.local_failure() {
+    if let Some(error) = evidence.local_failure() {
         return Err(SweepError::LocalUnresponsive(error.to_string()));
     }
-    let is_unresolved = queries.is_unresolved();
-    let DiscoveryQueries { state, managers, changed_switches, .. } = queries;
+    let is_unresolved = evidence.has_unanswered();
+    let SweepFindings { managers, changed_switches, .. } = found;
     let end = |(node, port): (usize, PortNum)| (state.node(node).guid(), port);
     let managers: Vec<(End, SmInfo)> =
         managers.into_iter().map(|(port, info)| (end(port), info)).collect();

@@ -14,8 +14,8 @@
 //! known to be gone. Answers that are missing from devices that gave others are replaced in the same
 //! way.
 
-use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::{DiscoveryState, same_device};
+use super::evidence::Evidence;
 use super::query::DiscoveryQuery;
 use crate::fabric::{Fabric, Node, NodeId, Port, PortId};
 use crate::ids::{Guid, PortNum};
@@ -62,22 +62,24 @@ enum CableEvidence {
     None,
 }
 
-impl DiscoveryQueries {
-    /// Completes the snapshot by what is known of devices that did not answer.
-    pub(super) fn retain_unresponsive(&mut self, known: &KnownDevices) {
-        let unanswered = self.evidence.unanswered();
-        if unanswered.is_empty() {
-            return;
-        }
-        Retention::new(&mut self.state, known).run(&unanswered);
-        for query in unanswered {
-            if let DiscoveryQuery::Node { from: Some(from), .. } = query
-                && let Some((peer, _)) = self.state.peer(from)
-                && self.state.unresponsive.contains(&peer)
-            {
-                // The device has a fault of its own.
-                self.evidence.drop(query);
-            }
+/// Completes the snapshot by what is known of devices that did not answer.
+pub(super) fn retain_unresponsive(
+    state: &mut DiscoveryState,
+    evidence: &mut Evidence,
+    known: &KnownDevices,
+) {
+    let unanswered = evidence.unanswered();
+    if unanswered.is_empty() {
+        return;
+    }
+    Retention::new(state, known).run(&unanswered);
+    for query in unanswered {
+        if let DiscoveryQuery::Node { from: Some(from), .. } = query
+            && let Some((peer, _)) = state.peer(from)
+            && state.unresponsive.contains(&peer)
+        {
+            // The device has a fault of its own.
+            evidence.drop(query);
         }
     }
 }
