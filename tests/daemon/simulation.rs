@@ -93,7 +93,7 @@ async fn an_8x8x8_torus_with_two_hosts_comes_up_and_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn enhanced_port_0_small_tables_and_a_router() {
-    let mut shape: torus_sm::sim::generate::Shape = "3x4x1".parse().expect("a shape");
+    let mut shape: Shape = "3x4x1".parse().expect("a shape");
     shape.router = true;
     let hardware = Hardware {
         enhanced_port0: true,
@@ -107,6 +107,27 @@ async fn enhanced_port_0_small_tables_and_a_router() {
     let cluster = SimCluster::new(shape, hardware, 1);
     let sm = up(&cluster).await;
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+}
+
+/// Switches with OptimizedSLtoVL take the most common map for all inputs first, then the exceptions.
+#[tokio::test(start_paused = true)]
+async fn optimized_sl_to_vl_mapping_needs_fewer_sets() {
+    assert_eq!(sl_to_vl_sets(false).await, 37_888);
+    assert_eq!(sl_to_vl_sets(true).await, 11_264);
+}
+
+/// SLtoVLMappingTable Sets of a cold start of an 8x8x8 torus whose switches have OptimizedSLtoVL.
+async fn sl_to_vl_sets(use_optimized_slvl: bool) -> u64 {
+    let mut shape: Shape = "8x8x8".parse().expect("a shape");
+    shape.hosts = 2;
+    let hardware = Hardware { optimized_sl_to_vl: true, ..Hardware::default() };
+    let cluster = SimCluster::new(shape, hardware, 1);
+    let sm = cluster.start(ORIGIN, Options { use_optimized_slvl, ..cluster.options() });
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let [_, sets] = cluster.fabric.requests(AttrId::SL_TO_VL);
+    assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+    sets
 }
 
 #[tokio::test(start_paused = true)]

@@ -400,9 +400,10 @@ impl<'a> Delta<'a> {
         if !self.optimized_sl_to_vl || switch.switch_info.optimized_sl2vl() & 1 == 0 {
             return Combine::Nothing;
         }
-        // The exceptions are written if no mapping is held: otherwise some of them may not differ.
-        let mut ports = self.fabric.ports_of(node);
+        // Port 0 of a switch is always ACTIVE. Packets pass the switch when one of its other ports is.
+        let mut ports = self.fabric.ports_of(node).filter(|port| port.num != PortNum::ZERO);
         let forwards = ports.any(|port| port.state() == PortState::Active);
+        // The exceptions are written if no mapping is held: otherwise some of them may not differ.
         if forwards || self.known(node).is_some() { Combine::Alike } else { Combine::Mostly }
     }
 
