@@ -247,10 +247,10 @@ pub(super) fn finish(
     let dropped = dropped_sl_notes(input, &routing, &qos);
     let earlier = stage_results.lids.iter().chain(&routing.notes).chain(&stage_results.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
-    let problem = |sl| routing.policy.multicast_sl_problem(sl);
+    let policy = &*routing.policy;
     let sls = [
-        multicast_sls::partition_note(input.partitions, problem),
-        multicast_sls::group_note(&multicast.sls, problem),
+        multicast_sls::partition_note(input.partitions, |sl| policy.multicast_sl_problem(sl)),
+        multicast_sls::group_note(&multicast.sls, policy),
     ];
     let sls = sls.iter().flatten();
     let notes =

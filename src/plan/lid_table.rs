@@ -88,9 +88,13 @@ impl LidTable {
     /// shares that of the vport that its `lid_by_vport_index` names, or that of its physical port.
     pub fn receives_at(&self, fabric: &Fabric, end: EndPort) -> Option<Lid> {
         if let Some(vport) = fabric.vport(end) {
-            let named = EndPort { vport: Some(vport.lid_by_vport_index), ..end };
-            let shared = || self.of_vport(named).filter(|_| !vport.lid_required);
-            if let Some(lid) = self.of_vport(end).or_else(shared) {
+            if let Some(lid) = self.of_vport(end) {
+                return Some(lid);
+            }
+            let sharing = EndPort { vport: Some(vport.lid_by_vport_index), ..end };
+            if !vport.lid_required
+                && let Some(lid) = self.of_vport(sharing)
+            {
                 return Some(lid);
             }
         }

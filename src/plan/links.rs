@@ -10,7 +10,7 @@ use super::LidTable;
 use super::multicast::MulticastTables;
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, PortNum, Sl};
 use crate::paged_vec::PagedVec;
 use crate::plan::port_targets::PortTargets;
@@ -290,25 +290,33 @@ pub fn switch_targets(
     multicast: &MulticastTables,
     options: &Options,
 ) -> Vec<SwitchInfo> {
-    let of_switch = |id: crate::fabric::SwitchId| {
-        let node = fabric.switch(id);
-        let mut info = node.switch_info;
-        if node.lacks_switch_info() {
-            // A Set would put zeros into the fields that are unknown.
-            return info;
-        }
-        info.set_port_state_change(false);
-        info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
-        info.set_life_time_value(options.packet_life_time);
-        let port_0 = fabric.port(node.first_port).info();
-        if options.use_mfttop && port_0.is_some_and(|info| info.has(CAP_MULTICAST_FDB_TOP)) {
-            let last = multicast.by_switch.get(id.index()).and_then(|table| table.last());
-            let blocks = last.map_or(0, |(mlid, _)| (mlid.0 & 0x3FFF) / MFT_BLOCK as u16 + 1);
-            info.set_multicast_fdb_top(Lid::UNICAST_MAX.0 + blocks * MFT_BLOCK as u16);
-        }
-        info
-    };
-    fabric.switch_ids().map(of_switch).collect()
+    let switches = fabric.switch_ids();
+    switches.map(|switch| switch_target(fabric, switch, lids, multicast, options)).collect()
+}
+
+fn switch_target(
+    fabric: &Fabric,
+    switch: SwitchId,
+    lids: &LidTable,
+    multicast: &MulticastTables,
+    options: &Options,
+) -> SwitchInfo {
+    let node = fabric.switch(switch);
+    let mut info = node.switch_info;
+    if node.lacks_switch_info() {
+        // A Set would put zeros into the fields that are unknown.
+        return info;
+    }
+    info.set_port_state_change(false);
+    info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
+    info.set_life_time_value(options.packet_life_time);
+    let port_0 = fabric.port(node.first_port).info();
+    if options.use_mfttop && port_0.is_some_and(|info| info.has(CAP_MULTICAST_FDB_TOP)) {
+        let last = multicast.by_switch.get(switch.index()).and_then(|table| table.last());
+        let blocks = last.map_or(0, |(mlid, _)| (mlid.0 & 0x3FFF) / MFT_BLOCK as u16 + 1);
+        info.set_multicast_fdb_top(Lid::UNICAST_MAX.0 + blocks * MFT_BLOCK as u16);
+    }
+    info
 }
 
 /// True if `target` must be sent to a switch with the SwitchInfo `observed`. PortStateChange is

@@ -23,11 +23,11 @@ pub fn update_multicast(
     let multicast = Arc::new(multicast::update(fabric, lids, routing, old, change, options));
     let switch_infos = links::switch_targets(fabric, lids, &multicast, options);
     // The notes about groups are the last ones.
-    let problem = |sl| routing.policy.multicast_sl_problem(sl);
-    let about_sls = usize::from(multicast_sls::group_note(&old.sls, problem).is_some());
+    let policy = &*routing.policy;
+    let about_sls = usize::from(multicast_sls::group_note(&old.sls, policy).is_some());
     let others = before.notes.len().saturating_sub(old.notes.len() + about_sls);
     let mut notes: Vec<Note> = before.notes.iter().take(others).cloned().collect();
-    notes.extend(multicast_sls::group_note(&multicast.sls, problem));
+    notes.extend(multicast_sls::group_note(&multicast.sls, policy));
     notes.extend(multicast.notes.iter().map(|(_, note)| note.clone()));
     Plan {
         lids: lids.clone(),

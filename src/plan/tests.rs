@@ -61,35 +61,39 @@ fn node(
 
 /// Gives the port of each host `count` vports, the first of which is the port itself.
 pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut VirtualPort)) {
-    let vport = |port: Guid, index: u16| {
-        let mut vport = VirtualPort {
-            index,
-            guid: Guid(port.0 | u64::from(index) << 48),
-            vnode: VirtualNode {
-                guid: Guid(port.0 | 0xFF << 48),
-                num_ports: 1,
-                port: PortNum(1),
-                description: Default::default(),
-            },
-            state: PortState::Init,
-            lid_required: false,
-            lid: Lid(0),
-            lid_by_vport_index: 0,
-            guid_cap: 8,
-            partition_cap: 32,
-            pkeys: Vec::new(),
-        };
-        change(&mut vport);
-        vport
-    };
     let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
     let ports = hosts.map(|port| fabric.port(port).guid).map(|guid| {
-        let vports = (0..count).map(|index| vport(guid, index)).collect();
+        let vports = (0..count).map(|index| {
+            let mut vport = vport(guid, index);
+            change(&mut vport);
+            vport
+        });
+        let vports = vports.collect();
         let port = VirtualizedPort { is_discovered: true, top_index: count - 1, vports };
         (guid, Arc::new(port))
     });
     let ports = VirtualPorts::new(&ports.collect(), &VirtualPorts::default()).0;
     fabric.set_virtual_ports(Arc::new(ports));
+}
+
+fn vport(port: Guid, index: u16) -> VirtualPort {
+    VirtualPort {
+        index,
+        guid: Guid(port.0 | u64::from(index) << 48),
+        vnode: VirtualNode {
+            guid: Guid(port.0 | 0xFF << 48),
+            num_ports: 1,
+            port: PortNum(1),
+            description: Default::default(),
+        },
+        state: PortState::Init,
+        lid_required: false,
+        lid: Lid(0),
+        lid_by_vport_index: 0,
+        guid_cap: 8,
+        partition_cap: 32,
+        pkeys: Vec::new(),
+    }
 }
 
 fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {
@@ -391,9 +395,8 @@ proptest! {
         let options = Options::default();
         let one = fabric(&topology, Hardware::default());
         let two = Fabric::from_topology(&turned, last, &SyntheticView::default()).expect("a fabric");
-        let lids = |fabric: &Fabric| {
-            by_guid(fabric, &lids::assign(fabric, &options, &Memory::default()).0)
-        };
-        prop_assert_eq!(lids(&one), lids(&two));
+        let lids_of_one = lids::assign(&one, &options, &Memory::default()).0;
+        let lids_of_two = lids::assign(&two, &options, &Memory::default()).0;
+        prop_assert_eq!(by_guid(&one, &lids_of_one), by_guid(&two, &lids_of_two));
     }
 }

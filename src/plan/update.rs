@@ -173,10 +173,9 @@ impl Update<'_> {
         }
         let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
         let before = &baseline.plan.lids;
-        let is_routed = || table.has_same_physical(before) && self.changes_only_vports();
         let lids = if table == **before {
             before.clone()
-        } else if is_routed() {
+        } else if table.has_same_physical(before) && self.changes_only_vports() {
             Arc::new(table)
         } else {
             return None;
@@ -293,14 +292,15 @@ impl Update<'_> {
         let policy = input.setup_policy()?;
         let old = &*baseline.fabric;
         let new = input.fabric;
-        let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
         let kept = baseline.plan.qos.setup.as_ref().filter(|setup| {
             setup.policy() == policy
                 && *input.partitions == **baseline.partitions
                 && baseline.plan.partitions.keys == partitions.keys
                 && self.difference.ports.iter().all(|a| has_same_guid(old, new, a))
         });
-        Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
+        Some(kept.cloned().unwrap_or_else(|| {
+            Arc::new(QosSetup::new(policy, new, &partitions.keys, input.partitions))
+        }))
     }
 
     /// The multicast tables, and the groups that were planned. The tables of the baseline are kept

@@ -14,6 +14,10 @@ fn group_of(mlid: u16, members: Vec<PortId>) -> GroupMembers {
     GroupMembers { mlid: Mlid(mlid), sl: Sl(0), members, senders: Vec::new() }
 }
 
+fn with_sl(sl: u8, members: &[PortId]) -> GroupMembers {
+    GroupMembers { sl: Sl(sl), ..group_of(0xC003, members.to_vec()) }
+}
+
 fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
     let lids = number(fabric, 0);
     let options = Options::default();
@@ -111,11 +115,8 @@ proptest! {
     fn groups_of_an_mlid_share_their_tree(topology in wiring(), cut in 1usize..4) {
         let fabric = picture(&topology);
         let all = choose(&fabric, &[true]);
-        let group = |sl, members: &[PortId]| {
-            GroupMembers { sl: Sl(sl), ..group_of(0xC003, members.to_vec()) }
-        };
-        let (one, notes) = tables(&fabric, &[group(3, &all)]);
-        let parts = tables(&fabric, &[group(3, &all[cut..]), group(9, &all[..cut + 1])]);
+        let (one, notes) = tables(&fabric, &[with_sl(3, &all)]);
+        let parts = tables(&fabric, &[with_sl(3, &all[cut..]), with_sl(9, &all[..cut + 1])]);
         prop_assert_eq!(&one.by_switch, &parts.0.by_switch);
         prop_assert_eq!(notes, parts.1);
         prop_assert_eq!(one.sls_of(Mlid(0xC003)), 1 << 3);

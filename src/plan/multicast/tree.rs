@@ -57,7 +57,7 @@ impl HopsToTarget {
         hops: &mut TargetHops,
     ) -> Self {
         rule.hops_to(graph, target, hops);
-        let first_link = |switch: SwitchId| {
+        let first_link = graph.switches().map(|switch| {
             let links = graph.numbered_links(switch).enumerate();
             let mut best = links.filter(|(_, (index, _))| hops.is_best(switch, *index));
             let first = best.clone().next();
@@ -68,8 +68,8 @@ impl HopsToTarget {
                 })
                 .or(first);
             number.map_or(NO_LINK, |(number, _)| number as u8)
-        };
-        let first_link = graph.switches().map(first_link).collect();
+        });
+        let first_link = first_link.collect();
         Self { least: hops.least.clone(), first_link }
     }
 }

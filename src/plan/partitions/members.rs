@@ -152,6 +152,11 @@ fn vports(fabric: &Fabric) -> Vec<(EndPort, Guid)> {
     vports
 }
 
+fn slots(fabric: &Fabric, kind: NodeKind) -> Vec<MemberSlot> {
+    let ports = fabric.end_ports().filter(|&port| fabric.node_of(port).kind() == kind);
+    ports.map(|port| port.index()).collect()
+}
+
 /// The end ports and vports of a fabric, by the member names of partitions.conf.
 struct EndPorts {
     all: Vec<MemberSlot>,
@@ -165,22 +170,18 @@ struct EndPorts {
 
 impl EndPorts {
     fn new(fabric: &Fabric, vports: &[(EndPort, Guid)]) -> Self {
-        let physical: Vec<PortId> = fabric.end_ports().collect();
-        let of = |kind| {
-            let of_kind = physical.iter().filter(|&&port| fabric.node_of(port).kind() == kind);
-            of_kind.map(|port| port.index()).collect()
-        };
         let virtual_slots = fabric.ports().len()..fabric.ports().len() + vports.len();
         let virtual_guids =
             virtual_slots.clone().zip(vports).map(|(slot, &(_, guid))| (guid, [slot]));
-        let guids = physical.iter().map(|&port| (fabric.port(port).guid, [port.index()]));
+        let guids = fabric.end_ports().map(|port| (fabric.port(port).guid, [port.index()]));
+        let all = fabric.end_ports().map(|port| port.index());
         Self {
-            adapters: of(NodeKind::Ca),
-            switches: of(NodeKind::Switch),
-            routers: of(NodeKind::Router),
+            adapters: slots(fabric, NodeKind::Ca),
+            switches: slots(fabric, NodeKind::Switch),
+            routers: slots(fabric, NodeKind::Router),
             own: [fabric.local().index()],
             by_guid: virtual_guids.chain(guids).collect(),
-            all: physical.iter().map(|port| port.index()).chain(virtual_slots.clone()).collect(),
+            all: all.chain(virtual_slots.clone()).collect(),
             vports: virtual_slots.collect(),
         }
     }

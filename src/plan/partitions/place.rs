@@ -51,14 +51,13 @@ pub fn place(
     key_index: &mut KeyIndex,
 ) -> PlacedKeys {
     let both = options.allow_both_pkeys;
-    let name = |key: Pkey| usize::from(if both { key.0 } else { key.base() });
     let (old, earlier): (Vec<Pkey>, _) = if options.keep_pkey_indexes {
         (previous.table.iter().flat_map(|block| block.0).take(cap).collect(), previous.removed)
     } else {
         (Vec::new(), &[][..])
     };
     for (index, &key) in old.iter().enumerate().filter(|(_, key)| key.base() != 0) {
-        let slot = &mut key_index.0[name(key)];
+        let slot = &mut key_index.0[key_name(key, both)];
         // If the limited and the full key share a name, the full one (the greater value) is in use.
         if old.get(usize::from(*slot)).is_none_or(|other| other.0 < key.0) {
             *slot = index as u16;
@@ -68,23 +67,35 @@ pub fn place(
     let mut table = vec![Pkey(0); cap];
     let mut new = Vec::new();
     for &key in &wanted.keys {
-        let found = usize::from(key_index.0[name(key)]);
+        let found = usize::from(key_index.0[key_name(key, both)]);
         match table.get(found) {
             _ if Some(key) == first => table[0] = key,
             Some(Pkey(0)) if found > 0 => table[found] = key,
             _ => new.push(key),
         }
     }
-    old.iter().for_each(|&key| key_index.0[name(key)] = NONE);
-    let is_other = |key: Pkey| key.0 != 0 && first.is_none_or(|first| name(first) != name(key));
-    let last = old.iter().rposition(|&key| is_other(key)).unwrap_or(0);
-    let removed_indexes =
-        earlier.iter().filter(|(key, _)| is_other(*key)).map(|&(_, index)| index.into());
+    old.iter().for_each(|&key| key_index.0[key_name(key, both)] = NONE);
+    let last = old.iter().rposition(|&key| is_other(key, first, both)).unwrap_or(0);
+    let removed_indexes = earlier
+        .iter()
+        .filter(|(key, _)| is_other(*key, first, both))
+        .map(|&(_, index)| index.into());
     let behind = removed_indexes.fold(last, usize::max) + 1;
     let left_out = append(&mut table, behind, earlier, new);
     debug_assert_eq!(table.len(), cap, "no key is placed behind the end of the table");
-    let removed = removed(&old, earlier, &table, name, key_index);
+    let removed = removed(&old, earlier, &table, both, key_index);
     PlacedKeys { table, left_out, removed }
+}
+
+/// The name by which a key is found in a [`KeyIndex`]: without `both`, the limited and the full key
+/// of a partition share one.
+fn key_name(key: Pkey, both: bool) -> usize {
+    usize::from(if both { key.0 } else { key.base() })
+}
+
+/// True if `key` is used and is not the key at index 0.
+fn is_other(key: Pkey, first: Option<Pkey>, both: bool) -> bool {
+    key.0 != 0 && first.is_none_or(|first| key_name(first, both) != key_name(key, both))
 }
 
 /// The key that belongs at index 0: the configured one, or else the key of the default partition.
@@ -143,7 +154,7 @@ fn removed(
     old: &[Pkey],
     earlier: &[(Pkey, u16)],
     table: &[Pkey],
-    name: impl Fn(Pkey) -> usize,
+    both: bool,
     key_index: &mut KeyIndex,
 ) -> Vec<(Pkey, u16)> {
     if earlier.is_empty() && table.starts_with(old) {
@@ -152,7 +163,8 @@ fn removed(
     table.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
     let is_left = |&(key, index): &(Pkey, u16)| {
         let now = table.get(usize::from(index));
-        let is_index_left = now.is_none_or(|&now| now.0 == 0 || name(now) == name(key));
+        let is_index_left =
+            now.is_none_or(|&now| now.0 == 0 || key_name(now, both) == key_name(key, both));
         index > 0 && !is_at_index_0(&key_index.0, key) && is_index_left
     };
     let stood = old.iter().copied().zip(0..).filter(|(key, _)| key.base() != 0);

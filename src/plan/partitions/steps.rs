@@ -30,7 +30,6 @@ pub fn next_step(
     wanted: &[(u16, PkeyBlock)],
     cap: usize,
 ) -> Vec<(u16, PkeyBlock)> {
-    let old = |number: u16| held.get(usize::from(number)).copied().unwrap_or_default();
     let changed: Vec<(u16, PkeyBlock)> = wanted
         .iter()
         .filter(|&&(number, block)| held.get(usize::from(number)).is_none_or(|held| *held != block))
@@ -39,16 +38,21 @@ pub fn next_step(
     if changed.len() <= 1 {
         return changed;
     }
-    let targets = TargetIndexes::new(wanted, &old);
+    let targets = TargetIndexes::new(wanted, held);
     let step: Vec<(u16, PkeyBlock)> = changed
         .iter()
-        .map(|&(number, wanted)| (number, targets.advance(number, old(number), wanted, &old)))
-        .filter(|&(number, block)| block != old(number))
+        .map(|&(number, wanted)| (number, targets.advance(number, wanted, held)))
+        .filter(|&(number, block)| block != block_of(held, number))
         .collect();
     if !step.is_empty() {
         return step;
     }
-    temporary_copy(&targets, &changed, &old, cap).map_or(changed, |block| vec![block])
+    temporary_copy(&targets, &changed, held, cap).map_or(changed, |block| vec![block])
+}
+
+/// The block that the port holds; blocks that were never read are empty.
+fn block_of(held: &[PkeyBlock], number: u16) -> PkeyBlock {
+    held.get(usize::from(number)).copied().unwrap_or_default()
 }
 
 /// The block with a temporary copy of a key, at an index that is free before and after. The copy
@@ -56,26 +60,32 @@ pub fn next_step(
 fn temporary_copy(
     targets: &TargetIndexes<'_>,
     changed: &[(u16, PkeyBlock)],
-    old: &impl Fn(u16) -> PkeyBlock,
+    held: &[PkeyBlock],
     cap: usize,
 ) -> Option<(u16, PkeyBlock)> {
-    let slots = |number: u16, wanted: PkeyBlock| {
-        let pairs = old(number).0.into_iter().zip(wanted.0);
-        pairs.enumerate().map(move |(index, pair)| ((number, index), pair))
-    };
     let mut blocks: Vec<_> =
         targets.wanted.iter().map(|(&number, &block)| (number, *block)).collect();
     blocks.sort_unstable_by_key(|(number, _)| *number);
-    let mut all = blocks.iter().flat_map(|&(number, wanted)| slots(number, wanted));
-    let exists = |(number, index): (u16, usize)| usize::from(number) * PKEY_BLOCK + index < cap;
-    let ((number, index), _) =
-        all.find(|&(place, pair)| pair == (Pkey(0), Pkey(0)) && exists(place))?;
-    let in_the_way = changed.iter().flat_map(|&(number, wanted)| slots(number, wanted));
+    let mut all = blocks.iter().flat_map(|&(number, wanted)| entries(held, number, wanted));
+    let ((number, index), _) = all.find(|&((number, index), pair)| {
+        pair == (Pkey(0), Pkey(0)) && usize::from(number) * PKEY_BLOCK + index < cap
+    })?;
+    let in_the_way = changed.iter().flat_map(|&(number, wanted)| entries(held, number, wanted));
     let mut in_the_way = in_the_way.filter(|(_, (held, wanted))| held != wanted);
     let key = in_the_way.find_map(|(_, (held, _))| targets.of(held).map(|_| held))?;
-    let mut block = old(number);
+    let mut block = block_of(held, number);
     block.0[index] = key;
     Some((number, block))
+}
+
+/// The index (block, index in the block) of each entry of a block, with the held and the wanted key.
+fn entries(
+    held: &[PkeyBlock],
+    number: u16,
+    wanted: PkeyBlock,
+) -> impl Iterator<Item = ((u16, usize), (Pkey, Pkey))> + use<> {
+    let pairs = block_of(held, number).0.into_iter().zip(wanted.0);
+    pairs.enumerate().map(move |(index, pair)| ((number, index), pair))
 }
 
 /// The planned indexes (block, index in the block) of the keys of a table.
@@ -89,12 +99,12 @@ struct TargetIndexes<'a> {
 }
 
 impl<'a> TargetIndexes<'a> {
-    fn new(wanted: &'a [(u16, PkeyBlock)], old: &impl Fn(u16) -> PkeyBlock) -> Self {
+    fn new(wanted: &'a [(u16, PkeyBlock)], held: &[PkeyBlock]) -> Self {
         let (by_key, by_partition, spares) = Default::default();
         let mut targets = Self { wanted: HashMap::new(), by_key, by_partition, spares };
         for (number, block) in wanted {
             targets.wanted.insert(*number, block);
-            let pairs = old(*number).0.into_iter().zip(block.0);
+            let pairs = block_of(held, *number).0.into_iter().zip(block.0);
             targets.spares.extend(pairs.filter(|(_, wanted)| wanted.0 == 0).map(|(held, _)| held));
             for (index, &key) in block.0.iter().enumerate().filter(|(_, key)| key.base() != 0) {
                 targets.by_key.insert(key, (*number, index));
@@ -110,17 +120,8 @@ impl<'a> TargetIndexes<'a> {
     }
 
     /// The block `wanted`, except that keys of `held` stay which are not at their target index yet.
-    fn advance(
-        &self,
-        number: u16,
-        held: PkeyBlock,
-        wanted: PkeyBlock,
-        old: &impl Fn(u16) -> PkeyBlock,
-    ) -> PkeyBlock {
-        let is_at_target = |(block, index): (u16, usize)| {
-            let wanted = self.wanted.get(&block).map(|wanted| wanted.0[index]);
-            wanted == Some(old(block).0[index])
-        };
+    fn advance(&self, number: u16, wanted: PkeyBlock, table: &[PkeyBlock]) -> PkeyBlock {
+        let held = block_of(table, number);
         let mut next = wanted;
         // Keys that move within this block move at once, unless their target index is still
         // occupied.
@@ -131,9 +132,12 @@ impl<'a> TargetIndexes<'a> {
                 let Some(target) = self.of(key).filter(|_| key != wanted.0[index]) else {
                     continue;
                 };
-                let moves_along = target.0 == number && next.0[target.1] == wanted.0[target.1];
+                let (block, index_there) = target;
+                let moves_along = block == number && next.0[index_there] == wanted.0[index_there];
+                let planned = self.wanted.get(&block).map(|wanted| wanted.0[index_there]);
+                let is_at_target = planned == Some(block_of(table, block).0[index_there]);
                 let is_spared = wanted.0[index].0 != 0 && self.spares.contains(&key);
-                if !moves_along && !is_at_target(target) && !is_spared {
+                if !moves_along && !is_at_target && !is_spared {
                     next.0[index] = key;
                 }
             }

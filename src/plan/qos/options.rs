@@ -67,36 +67,33 @@ impl QosConfig {
             sl_to_vl: SlToVl::new(mapping(DEFAULT_SL2VL).expect("the default list is valid")),
         };
         let general = general.over(&default);
-        let kind = |raw: UnparsedOptions<'_>| raw.over(&general);
         Self {
-            ca: kind(raw!(
-                options,
-                qos_ca_high_limit,
-                qos_ca_vlarb_high,
-                qos_ca_vlarb_low,
-                qos_ca_sl2vl
-            )),
-            router: kind(raw!(
+            ca: raw!(options, qos_ca_high_limit, qos_ca_vlarb_high, qos_ca_vlarb_low, qos_ca_sl2vl)
+                .over(&general),
+            router: raw!(
                 options,
                 qos_rtr_high_limit,
                 qos_rtr_vlarb_high,
                 qos_rtr_vlarb_low,
                 qos_rtr_sl2vl
-            )),
-            switch0: kind(raw!(
+            )
+            .over(&general),
+            switch0: raw!(
                 options,
                 qos_sw0_high_limit,
                 qos_sw0_vlarb_high,
                 qos_sw0_vlarb_low,
                 qos_sw0_sl2vl
-            )),
-            external: kind(raw!(
+            )
+            .over(&general),
+            external: raw!(
                 options,
                 qos_swe_high_limit,
                 qos_swe_vlarb_high,
                 qos_swe_vlarb_low,
                 qos_swe_sl2vl
-            )),
+            )
+            .over(&general),
         }
     }
 
@@ -119,12 +116,13 @@ impl QosConfig {
 
 impl UnparsedOptions<'_> {
     fn over(self, inherited: &PortQosOptions) -> PortQosOptions {
-        let read = |text: &Option<String>| text.as_deref().and_then(|text| arbitration(text).ok());
+        let high = self.high.as_deref().and_then(|text| arbitration(text).ok());
+        let low = self.low.as_deref().and_then(|text| arbitration(text).ok());
         let map = self.sl_to_vl.as_deref().and_then(|text| mapping(text).ok());
         PortQosOptions {
             high_limit: u8::try_from(self.high_limit).unwrap_or(inherited.high_limit),
-            high: read(self.high).unwrap_or_else(|| inherited.high.clone()),
-            low: read(self.low).unwrap_or_else(|| inherited.low.clone()),
+            high: high.unwrap_or_else(|| inherited.high.clone()),
+            low: low.unwrap_or_else(|| inherited.low.clone()),
             sl_to_vl: map.map_or(inherited.sl_to_vl, SlToVl::new),
         }
     }

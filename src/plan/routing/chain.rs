@@ -157,7 +157,7 @@ impl ChainEntry {
             Self::Missing(engine) => {
                 let text =
                     format!("{engine} is a name without an engine, with which OpenSM crashes");
-                Err(RoutingError { engine, notes: vec![Note::warning(text)], dump: None })
+                Err(RoutingError::new(engine, Note::warning(text)))
             }
         }
     }
@@ -170,9 +170,8 @@ impl Chain {
     /// # Errors
     /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
     pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
-        let names = || engine_names(list);
         let mut chain = Self { entries: Vec::new(), refused: Vec::new(), without_cache: false };
-        for name in names().filter(|&name| name != NO_FALLBACK) {
+        for name in engine_names(list).filter(|&name| name != NO_FALLBACK) {
             chain.push(
                 registry.entry(name).ok_or_else(|| UnknownEngine {
                     name: name.to_owned(),
@@ -180,7 +179,7 @@ impl Chain {
                 })?,
             );
         }
-        let may_fall_back = names().all(|name| name != NO_FALLBACK);
+        let may_fall_back = engine_names(list).all(|name| name != NO_FALLBACK);
         if (may_fall_back || chain.entries.is_empty())
             && let Some(engine) = registry.find(minhop::NAME)
         {
@@ -208,7 +207,7 @@ impl Chain {
         }
         let place = self.entries.iter().position(|entry| entry.name() == routing.engine)?;
         let entries = self.entries[place + 1..].to_vec();
-        let error = RoutingError { engine: routing.engine, notes: vec![reason], dump: None };
+        let error = RoutingError::new(routing.engine, reason);
         let refused = routing.routing_errors.iter().cloned().chain([error]).collect();
         (!entries.is_empty()).then_some(Self { entries, refused, ..*self })
     }
@@ -335,12 +334,13 @@ mod tests {
         Ok((routing.engine, notes.map(ToString::to_string).collect()))
     }
 
+    fn names(list: &str) -> Vec<&'static str> {
+        let chain = Chain::parse(list, &registry()).expect("known engines");
+        chain.names().collect()
+    }
+
     #[test]
     fn lists_are_read_as_opensm_reads_them() {
-        let names = |list| -> Vec<_> {
-            let chain = Chain::parse(list, &registry()).expect("known engines");
-            chain.names().collect()
-        };
         assert_eq!(names(""), ["minhop"]);
         assert_eq!(names("no_fallback"), ["minhop"]);
         assert_eq!(names("torus-2QoS"), ["torus-2QoS", "minhop"]);

@@ -46,24 +46,17 @@ impl Engine for Dnup {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let refuse = |code, text: String| RoutingError {
-            engine: NAME,
-            notes: vec![Note::error(code, text)],
-            dump: None,
-        };
         let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
         let leaves: Vec<SwitchId> =
             graph.switches().filter(|&switch| has_hosts(input.fabric, switch)).collect();
         if leaves.is_empty() {
-            return Err(refuse("AE0D", "no switch has a host".to_owned()));
+            return Err(RoutingError::new(NAME, Note::error("AE0D", "no switch has a host")));
         }
         let ranks = Ranks::from(&graph, &leaves);
         if let Some(switch) = graph.switches().find(|&switch| ranks.of(switch) == UNRANKED) {
             let guid = input.fabric.switch(switch).guid();
-            return Err(refuse(
-                "AE0B",
-                format!("switch {guid} has no path to a switch with hosts"),
-            ));
+            let text = format!("switch {guid} has no path to a switch with hosts");
+            return Err(RoutingError::new(NAME, Note::error("AE0B", text)));
         }
         let connect_roots = input.options.connect_roots;
         let structure = ranks.structure();
@@ -94,7 +87,7 @@ impl Engine for Dnup {
                 let text = format!(
                     "{what}: none that goes up first and then down; connect_roots allows others"
                 );
-                Err(refuse("AE0E", text))
+                Err(RoutingError::new(NAME, Note::error("AE0E", text)))
             }
         }
     }

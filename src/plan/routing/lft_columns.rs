@@ -77,9 +77,9 @@ mod tests {
         let columns = LftColumns::new(&tables, 160, lids.into_iter());
         assert_eq!(columns.iter().count(), lids.len());
         for (column, lid) in columns.iter().zip(lids) {
-            let expected = |switch: usize| tables.get(switch).map(|table| table.entry(lid));
+            let tables = (0..160).map(|switch| tables.get(switch));
             let expected: Vec<u8> =
-                (0..160).map(|switch| expected(switch).unwrap_or(LFT_NO_PATH)).collect();
+                tables.map(|table| table.map_or(LFT_NO_PATH, |table| table.entry(lid))).collect();
             assert_eq!(column, expected, "LID {}", lid.0);
         }
     }

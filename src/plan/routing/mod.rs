@@ -95,6 +95,10 @@ pub struct RoutingError {
 }
 
 impl RoutingError {
+    /// A rejection for one reason, without a dump.
+    pub(crate) fn new(engine: &'static str, note: Note) -> Self {
+        Self { engine, notes: vec![note], dump: None }
+    }
     /// The first error, else the first warning, else the first message of the engine.
     pub fn reason(&self) -> Option<&Note> {
         first_of(&self.notes, Severity::Error)

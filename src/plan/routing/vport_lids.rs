@@ -56,8 +56,8 @@ fn with_entries(
     max: Lid,
     pool: &mut BlockPool,
 ) -> Arc<Lft> {
-    let is_as_wanted = |entry: &LidEntry| table.entry(entry.lid) == entry.port(table);
-    if table.has_size_for(max) && entries.iter().all(is_as_wanted) {
+    let mut all = entries.iter();
+    if table.has_size_for(max) && all.all(|entry| table.entry(entry.lid) == entry.port(table)) {
         return table.clone();
     }
     let mut new = Lft::clone(table);

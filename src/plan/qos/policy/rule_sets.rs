@@ -82,10 +82,11 @@ impl RulesByPort {
         rule_sets: &mut RuleSets,
         allows: impl Fn(Option<usize>, usize) -> bool,
     ) -> Self {
-        let mut set_of = |port| rule_sets.set_of(|rule| allows(port, rule));
         Self {
-            unconditional: set_of(None),
-            sets: (0..ports).map(|port| set_of(Some(port))).collect(),
+            unconditional: rule_sets.set_of(|rule| allows(None, rule)),
+            sets: (0..ports)
+                .map(|port| rule_sets.set_of(|rule| allows(Some(port), rule)))
+                .collect(),
         }
     }
 

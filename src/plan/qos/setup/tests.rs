@@ -170,16 +170,13 @@ fn of(plan: &Plan, port: PortId) -> (String, String, u8) {
 #[test]
 fn mappings_are_chosen_by_input_and_output() {
     let fabric = fabric([4; 8]);
-    let table = |vls: &str, fields: &str| {
-        format!("sl2vl-scope\n{fields}\nsl2vl-table: {vls}\nend-sl2vl-scope\n")
-    };
     let scopes = [
-        table("1", "group: s0\nfrom: 1\nto: 2-3"),
-        table("2,2,2", "across-to: h0\nacross-from: s3"),
-        table("3,3", "across-to: h0"),
-        table("4,4", "group: s1\nfrom: *\nto: *"),
-        table("5", "group: h0, h1"),
-        table("6", "across: s2\nfrom: 0"),
+        sl2vl_scope("1", "group: s0\nfrom: 1\nto: 2-3"),
+        sl2vl_scope("2,2,2", "across-to: h0\nacross-from: s3"),
+        sl2vl_scope("3,3", "across-to: h0"),
+        sl2vl_scope("4,4", "group: s1\nfrom: *\nto: *"),
+        sl2vl_scope("5", "group: h0, h1"),
+        sl2vl_scope("6", "across: s2\nfrom: 0"),
     ];
     let plan = plan(&fabric, "", &scopes.concat());
     let usual = "01234567";
@@ -202,6 +199,10 @@ fn mappings_are_chosen_by_input_and_output() {
     assert_eq!(of(0, switch(&fabric, 3, 3)), "60000000");
     assert_eq!(of(1, switch(&fabric, 3, 3)), usual);
     assert_eq!(plan.notes, []);
+}
+
+fn sl2vl_scope(vls: &str, fields: &str) -> String {
+    format!("sl2vl-scope\n{fields}\nsl2vl-table: {vls}\nend-sl2vl-scope\n")
 }
 
 #[test]
@@ -300,9 +301,9 @@ fn some_groups() -> impl Strategy<Value = Vec<usize>> {
 fn arbitration_scope() -> impl Strategy<Value = VlArbScope> {
     let weight = (0_u8..15, any::<u8>());
     let entry = weight.prop_map(|(vl, weight)| VlArbEntry { vl, weight, ..VlArbEntry::default() });
-    let table = || proptest::option::of(proptest::collection::vec(entry.clone(), 1..65));
+    let table = proptest::option::of(proptest::collection::vec(entry, 1..65));
     let limit = proptest::option::of(any::<u8>());
-    (some_groups(), some_groups(), table(), table(), limit).prop_map(
+    (some_groups(), some_groups(), table.clone(), table, limit).prop_map(
         |(groups, across, high, low, high_limit)| VlArbScope {
             groups,
             across,

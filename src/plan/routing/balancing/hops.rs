@@ -127,20 +127,23 @@ impl<S: SmallSet> RuleTable<S> {
     pub fn new(graph: &SwitchGraph, rule: &dyn HopRule) -> Self {
         let switches = graph.len();
         let graded = rule.graded_ranks(graph).map(|ranks| Graded::new(graph, ranks));
-        let block = |(hops, searches): &mut (TargetHops, SearchSets), first: usize| {
-            let mut sets = vec![S::default(); switches * BLOCK];
-            let count = BLOCK.min(switches - first);
-            match &graded {
-                Some(graded) => graded.fill(searches, first, count, &mut sets),
-                None => (0..count).for_each(|offset| {
-                    rule.hops_to(graph, SwitchId((first + offset) as u32), hops);
-                    insert_best(graph, hops, offset, &mut sets);
-                }),
-            }
-            sets
-        };
         let firsts: Vec<usize> = (0..switches).step_by(BLOCK).collect();
-        let blocks = firsts.into_par_iter().map_init(Default::default, block).collect();
+        let blocks = firsts.into_par_iter().map_init(
+            Default::default,
+            |(hops, searches): &mut (TargetHops, SearchSets), first: usize| {
+                let mut sets = vec![S::default(); switches * BLOCK];
+                let count = BLOCK.min(switches - first);
+                match &graded {
+                    Some(graded) => graded.fill(searches, first, count, &mut sets),
+                    None => (0..count).for_each(|offset| {
+                        rule.hops_to(graph, SwitchId((first + offset) as u32), hops);
+                        insert_best(graph, hops, offset, &mut sets);
+                    }),
+                }
+                sets
+            },
+        );
+        let blocks = blocks.collect();
         Self { switches, blocks }
     }
 }

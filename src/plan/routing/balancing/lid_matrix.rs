@@ -2,7 +2,7 @@
 
 use super::hops::{HopRule, TargetHops};
 use crate::config::guid_lists::HopWeight;
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::Fabric;
 use crate::plan::LidTable;
 use crate::plan::routing::Dump;
 use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
@@ -25,9 +25,10 @@ pub(in crate::plan::routing) fn dump(
     if graph.len() > MAX_SWITCHES {
         return None;
     }
-    let lid = |switch: SwitchId| lids.base(fabric.switch(switch).first_port);
-    let mut targets: Vec<_> =
-        graph.switches().filter_map(|switch| Some((lid(switch)?, switch))).collect();
+    let mut targets: Vec<_> = graph
+        .switches()
+        .filter_map(|switch| Some((lids.base(fabric.switch(switch).first_port)?, switch)))
+        .collect();
     targets.sort_unstable();
     let mut parts = vec![String::new(); graph.len()];
     let mut hops = TargetHops::default();

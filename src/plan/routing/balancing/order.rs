@@ -51,23 +51,17 @@ pub(super) fn destinations(
     first: &[Guid],
     scatter_first: bool,
 ) -> Vec<Destination> {
+    let first = first.iter().filter_map(|&guid| fabric.port_by_guid(guid));
+    let first = first.map(|id| (id, scatter_first));
+    let linked = by_hosts(fabric).into_iter().flat_map(|switch| hosts(fabric, switch));
+    let mut rest: Vec<_> = fabric.end_ports().collect();
+    rest.sort_by_key(|&id| rank(fabric.port(id).guid));
     let mut taken = vec![false; fabric.ports().len()];
     let mut order = Vec::new();
-    let mut take = |id: PortId, scatter: bool| {
+    for (id, scatter) in first.chain(linked.chain(rest).map(|id| (id, true))) {
         if !std::mem::replace(&mut taken[id.index()], true) {
             order.extend(destination(fabric, lids, id, scatter));
         }
-    };
-    for id in first.iter().filter_map(|&guid| fabric.port_by_guid(guid)) {
-        take(id, scatter_first);
-    }
-    for switch in by_hosts(fabric) {
-        hosts(fabric, switch).for_each(|id| take(id, true));
-    }
-    let mut rest: Vec<_> = fabric.end_ports().collect();
-    rest.sort_by_key(|&id| rank(fabric.port(id).guid));
-    for id in rest {
-        take(id, true);
     }
     order
 }

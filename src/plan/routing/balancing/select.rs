@@ -295,10 +295,10 @@ impl<'a, S: SmallSet> SwitchRouter<'a, S> {
 
     /// Chooses at random among the outputs with the fewest paths.
     fn choose_at_random(&mut self, random: &mut Random) -> Option<u8> {
-        let paths = |output: &u8| self.paths[usize::from(*output)];
-        let fewest = self.candidates.iter().map(paths).min()?;
-        let equal = || self.candidates.iter().filter(|output| paths(output) == fewest);
-        equal().nth(random.draw() as usize % equal().count()).copied()
+        let paths = &self.paths;
+        let fewest = self.candidates.iter().map(|&output| paths[usize::from(output)]).min()?;
+        let equal = self.candidates.iter().filter(|&&output| paths[usize::from(output)] == fewest);
+        equal.clone().nth(random.draw() as usize % equal.count()).copied()
     }
 
     /// Chooses the output with the fewest paths if all neighbours are used. Among outputs with

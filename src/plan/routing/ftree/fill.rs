@@ -228,18 +228,18 @@ impl LeafTurn {
     }
 
     fn connect_roots(&self, tree: &RankedTree<'_>, lids: &LidTable, tables: &mut FtreeTables) {
-        let lid = |switch: SwitchId| lids.base(tree.fabric.switch(switch).first_port);
-        let Some(leaf_lid) = lid(self.leaf) else { return };
-        let output = |lft: &Vec<u8>| lft[leaf_lid.index()];
-        let outward = tables.lfts.iter().map(output).zip(self.outward.iter().copied()).collect();
+        let fabric = tree.fabric;
+        let Some(leaf_lid) = lids.base(fabric.switch(self.leaf).first_port) else { return };
+        let outputs = tables.lfts.iter().map(|lft| lft[leaf_lid.index()]);
+        let outward = outputs.zip(self.outward.iter().copied()).collect();
         let mut detours = Detours::new(outward);
         for switch in
             tree.order.iter().copied().filter(|a| is_upper(&tree.ranks, &tree.leaf_rank, a))
         {
             let lft = &mut tables.lfts[switch.index()];
-            let output = output(lft);
+            let output = lft[leaf_lid.index()];
             for &(target, hops) in &self.reached {
-                let Some(lid) = lid(target) else { continue };
+                let Some(lid) = lids.base(fabric.switch(target).first_port) else { continue };
                 let entry = &mut lft[lid.index()];
                 if *entry == NONE && output != NONE {
                     *entry = output;

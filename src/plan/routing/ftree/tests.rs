@@ -20,17 +20,18 @@ fn topology(switches: usize, links: &[(usize, usize)], hosts: &[usize]) -> Topol
         topology.nodes.push(node(NodeKind::Ca, 0x10000 * (index as u64 + 1), 1));
     }
     let mut used = vec![0; switches];
-    let mut port = |switch: usize| {
-        used[switch] += 1;
-        (switch, PortNum(used[switch]))
-    };
     for &(from, to) in links {
-        topology.cables.push([port(from), port(to)]);
+        topology.cables.push([next_port(&mut used, from), next_port(&mut used, to)]);
     }
     for (index, &switch) in hosts.iter().enumerate() {
-        topology.cables.push([(switches + index, PortNum(1)), port(switch)]);
+        topology.cables.push([(switches + index, PortNum(1)), next_port(&mut used, switch)]);
     }
     topology
+}
+
+fn next_port(used: &mut [u8], switch: usize) -> (usize, PortNum) {
+    used[switch] += 1;
+    (switch, PortNum(used[switch]))
 }
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
@@ -191,14 +192,13 @@ fn ca_order_has_dummies_for_missing_hosts() {
 #[test]
 fn roots_are_connected_on_request() {
     let tree = two_level(2);
-    let roots_reach = |connect_roots| {
+    for connect_roots in [false, true] {
         let options = FtreeOptions { connect_roots, ..FtreeOptions::default() };
         let routing = try_route(&tree, &options).expect("routes");
-        let noted = routing.notes.iter().any(|note| note.text.contains("connect_roots"));
-        (routing.lfts[0].out(Lid(2)).is_some(), noted)
-    };
-    assert_eq!(roots_reach(false), (false, true));
-    assert_eq!(roots_reach(true), (true, false));
+        let is_noted = routing.notes.iter().any(|note| note.text.contains("connect_roots"));
+        assert_eq!(routing.lfts[0].out(Lid(2)).is_some(), connect_roots);
+        assert_eq!(is_noted, !connect_roots);
+    }
 }
 
 #[test]
@@ -307,8 +307,8 @@ proptest! {
                 let path = path(&fabric, &routing, switch, lid, port);
                 let path = path.expect("the destination");
                 let turns_up = path.windows(3).any(|hops| {
-                    let rank = |index: usize| ranks.of(hops[index]);
-                    rank(0) < rank(1) && rank(1) > rank(2)
+                    let [before, top, after] = [0, 1, 2].map(|index| ranks.of(hops[index]));
+                    before < top && top > after
                 });
                 prop_assert!(!turns_up, "from {:?} to LID {}: {:?}", switch, lid, path);
             }

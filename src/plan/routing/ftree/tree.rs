@@ -96,8 +96,8 @@ impl<'a> RankedTree<'a> {
     }
 
     fn adapter_range(&self, switch: SwitchId) -> Range<usize> {
-        let first = |index: usize| self.first_adapter[index] as usize;
-        first(switch.index())..first(switch.index() + 1)
+        let first = &self.first_adapter[switch.index()..];
+        first[0] as usize..first[1] as usize
     }
 
     /// The compute nodes at a switch, by port of the switch.
@@ -158,11 +158,15 @@ fn adapters(fabric: &Fabric, hosts: &[TreeHost]) -> (Vec<u32>, Vec<u32>) {
     let mut adapters: Vec<_> = (0..hosts.len() as u32)
         .filter(|&index| hosts[index as usize].role != Role::Router)
         .collect();
-    let switch = |index: u32| hosts[index as usize].switch;
-    adapters.sort_unstable_by_key(|&index| (switch(index), hosts[index as usize].switch_port));
+    adapters.sort_unstable_by_key(|&index| {
+        let host = &hosts[index as usize];
+        (host.switch, host.switch_port)
+    });
     let count = fabric.switches().len();
     let first = (0..=count as u32)
-        .map(|id| adapters.partition_point(|&index| switch(index) < SwitchId(id)) as u32)
+        .map(|id| {
+            adapters.partition_point(|&index| hosts[index as usize].switch < SwitchId(id)) as u32
+        })
         .collect();
     (adapters, first)
 }

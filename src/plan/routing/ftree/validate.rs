@@ -101,15 +101,15 @@ impl RankComparison<'_> {
         if own == reference {
             return Ok(());
         }
-        let count = |count| counted(count, what, &format!("{what}s"));
+        let plural = format!("{what}s");
         Err(Note::error(
             code,
             format!(
                 "the tree is uneven: {} has {}, but {} has {}; {}",
                 self.name(self.switch),
-                count(own),
+                counted(own, what, &plural),
                 self.name(self.reference),
-                count(reference),
+                counted(reference, what, &plural),
                 Self::REMEDY
             ),
         ))

@@ -69,17 +69,22 @@ impl KeptPolicy {
 
     /// Replaces port 0 of the switches of new members by the ports to these members.
     fn attach_new(&self, members: &[PortId], tree: &mut MulticastTree) {
-        let new = || members.iter().filter(|&&member| self.end_port(member).is_none());
-        let exits = || new().filter_map(|member| self.attachments.get(member.index()).copied()?);
+        let new = members.iter().filter(|&&member| self.end_port(member).is_none());
+        let exits = new.filter_map(|member| self.attachments.get(member.index()).copied()?);
+        let exits: Vec<(SwitchId, PortNum)> = exits.collect();
         for (switch, mask) in &mut tree.switches {
-            let port_0 = self.map.routed_switch(*switch).map(|it| self.routed_fabric.switch(it));
-            let is_member = |member: &PortId| {
-                port_0.is_some_and(|node| self.end_port(*member) == Some(node.first_port))
-            };
-            if exits().any(|(at, _)| at == *switch) && !members.iter().any(is_member) {
+            let switch = *switch;
+            let port_0 = self
+                .map
+                .routed_switch(switch)
+                .map(|routed| self.routed_fabric.switch(routed).first_port);
+            let is_member =
+                port_0.is_some() && members.iter().any(|&member| self.end_port(member) == port_0);
+            if !is_member && exits.iter().any(|(at, _)| *at == switch) {
                 mask.remove(0);
             }
-            exits().filter(|(at, _)| at == switch).for_each(|(_, exit)| mask.insert(exit.0));
+            let own = exits.iter().filter(|(at, _)| *at == switch);
+            own.for_each(|(_, exit)| mask.insert(exit.0));
         }
     }
 

@@ -190,9 +190,8 @@ impl LayerBalancing<'_, '_> {
         let mut trials = self.own.paths[fullest];
         let mut movable = Movable::new(self.own);
         loop {
-            let mut draw = || random.draw() as usize % self.own.switches;
-            let source = draw();
-            let destination = draw();
+            let source = random.draw() as usize % self.own.switches;
+            let destination = random.draw() as usize % self.own.switches;
             let Some((one, other)) = movable.find(self.own, fullest, source, destination) else {
                 return;
             };

@@ -78,7 +78,7 @@ impl Engine for Lash {
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         route(input.fabric, input.lids, LashOptions::from(input.options), &self.lists)
-            .map_err(|note| RoutingError { engine: NAME, notes: vec![note], dump: None })
+            .map_err(|note| RoutingError::new(NAME, note))
     }
 }
 

@@ -40,8 +40,9 @@ fn refused(fabric: &Fabric, lids: &LidTable, start: u8) -> String {
 }
 
 fn sls(fabric: &Fabric, routing: &Routing) -> Vec<u8> {
-    let hosts = || fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
-    let pairs = hosts().flat_map(|from| hosts().map(move |to| (from, to)));
+    let hosts: Vec<_> =
+        fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
+    let pairs = hosts.iter().flat_map(|&from| hosts.iter().map(move |&to| (from, to)));
     pairs.map(|(from, to)| routing.policy.path_sl(from, to, Sl(0)).0).collect()
 }
 

@@ -218,16 +218,17 @@ impl SourceShares {
     fn add_to(&self, centrality: &mut [f64], layer: usize, hosts: &[u8]) {
         let shares = &self.shares[layer];
         let hosts = hosts[self.from];
-        let others = || self.order.iter().map(|&at| at as usize).filter(|&at| at != self.from);
+        let at = self.order.iter().map(|&at| at as usize);
+        let others = at.filter(|&at| at != self.from);
         // First the paths that begin at the switch, then those of each host, for which the switch
         // itself counts too.
-        others().for_each(|at| centrality[at] += shares[at]);
+        others.clone().for_each(|at| centrality[at] += shares[at]);
         let Some(other_hosts) = hosts.checked_sub(1) else { return };
         // Paths of a host do not end at the host itself.
         let of_first = (0..other_hosts).fold(shares[self.from], |sum, _| sum + 1.0);
         for _ in 0..hosts {
             centrality[self.from] += of_first;
-            others().for_each(|at| centrality[at] += shares[at]);
+            others.clone().for_each(|at| centrality[at] += shares[at]);
         }
     }
 }

@@ -59,6 +59,7 @@ use colors::Colors;
 use policy::MulticastHops;
 pub use policy::NuePolicy;
 use search::{NueLayer, NueSearch};
+use std::iter::successors;
 use std::sync::Arc;
 use targets::NueTarget;
 
@@ -75,18 +76,17 @@ impl Engine for Nue {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        route(input).map_err(|note| RoutingError { engine: NAME, notes: vec![note], dump: None })
+        route(input).map_err(|note| RoutingError::new(NAME, note))
     }
 }
 
 fn route(input: &RoutingInput<'_>) -> Result<Routing, Note> {
     let fabric = input.fabric;
     let lids = input.lids;
-    let by_lid = |switch| {
+    let network = Network::new(fabric, input.options.avoid_throttled_links, |switch| {
         let lid = lids.base(fabric.switch(switch).first_port).unwrap_or(Lid(0));
         lid.0.swap_bytes().into()
-    };
-    let network = Network::new(fabric, input.options.avoid_throttled_links, by_lid);
+    });
     check_connected(fabric, &network, &mut SimpleSearch::default(), "NUE45")?;
     let targets = targets::targets(fabric, lids, &network);
     let layers = layer_count(fabric, input.options);
@@ -291,8 +291,6 @@ impl Setup<'_> {
 
     /// The same with any paths. `outwards` has most switches, behind the next ones on their paths.
     fn lengthen(&self, lengths: &mut [u64], used: &[u32], outwards: impl Iterator<Item = u32>) {
-        let starts = self.graph.network.starts();
-        let next = |switch: u32| starts.get(used[switch as usize] as usize).copied();
         let mut order: Vec<u32> = outwards.collect();
         let mut places = vec![NONE; used.len()];
         (0..).zip(&order).for_each(|(place, &switch)| places[switch as usize] = place);
@@ -300,17 +298,12 @@ impl Setup<'_> {
             *place = order.len() as u32;
             order.push(switch);
         }
-        let is_in_circle = |switch: &u32| {
-            let leads_back = next(*switch).is_some_and(|next| !follows(&places, *switch, next));
-            leads_back
-                && std::iter::successors(Some(*switch), |&at| next(at)).nth(used.len()).is_some()
-        };
-        if order.iter().any(is_in_circle) {
+        if order.iter().any(|&switch| self.leads_in_circle(used, &places, switch)) {
             return self.lengthen_one_by_one(lengths, used);
         }
         let mut paths: Vec<u64> = self.lids_by_switch.iter().map(|&lids| lids.into()).collect();
         for &switch in order.iter().rev() {
-            let Some(first) = next(switch) else { continue };
+            let Some(first) = self.next(used, switch) else { continue };
             let all = paths[switch as usize];
             lengths[used[switch as usize] as usize] += all;
             if follows(&places, switch, first) {
@@ -319,11 +312,23 @@ impl Setup<'_> {
             }
             // The next switches have been passed on already.
             let mut at = first;
-            while let Some(beyond) = next(at) {
+            while let Some(beyond) = self.next(used, at) {
                 lengths[used[at as usize] as usize] += all;
                 at = beyond;
             }
         }
+    }
+
+    /// The switch behind the link that a switch uses.
+    fn next(&self, used: &[u32], switch: u32) -> Option<u32> {
+        self.graph.network.starts().get(used[switch as usize] as usize).copied()
+    }
+
+    /// True if the path from a switch, which does not follow the order of `places`, has no end.
+    fn leads_in_circle(&self, used: &[u32], places: &[u32], switch: u32) -> bool {
+        let next = self.next(used, switch);
+        next.is_some_and(|next| !follows(places, switch, next))
+            && successors(Some(switch), |&at| self.next(used, at)).nth(used.len()).is_some()
     }
 
     /// The same with paths that lead in circles: as many links of each as there are switches.

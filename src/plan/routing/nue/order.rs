@@ -209,11 +209,10 @@ impl ChannelOrder {
     /// The places of two neighbours, between which there are `count` distances.
     fn gap(&self, previous: u32, next: u32, count: i64) -> Option<(i64, i64)> {
         let width = self.spacing.checked_mul(count)?;
-        let place = |channel: u32| self.places.get(channel as usize).copied();
-        match (place(previous), place(next)) {
-            (Some(first), Some(last)) => Some((first, last)),
-            (Some(first), None) => Some((first, first.checked_add(width)?)),
-            (None, Some(last)) => Some((last.checked_sub(width)?, last)),
+        match (self.places.get(previous as usize), self.places.get(next as usize)) {
+            (Some(&first), Some(&last)) => Some((first, last)),
+            (Some(&first), None) => Some((first, first.checked_add(width)?)),
+            (None, Some(&last)) => Some((last.checked_sub(width)?, last)),
             (None, None) => Some((0, width)),
         }
     }

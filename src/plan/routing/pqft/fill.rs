@@ -81,21 +81,25 @@ fn targets(
 ) -> Vec<PqftTarget> {
     let first = numbering.first[at.index()];
     let own = input.fabric.switch(at).first_port;
-    let lids = |base: Option<Lid>, count: u16, number: u64, exit: u8| {
-        let base = base.into_iter();
-        base.flat_map(move |base| {
-            (0..count).map(move |offset| {
-                let lid = Lid(base.0 + offset);
-                PqftTarget { lid, number, offset: offset.into(), exit }
-            })
-        })
-    };
+    let base = input.lids.base(own).into_iter();
     let mut targets: Vec<PqftTarget> =
-        lids(input.lids.base(own), 1 << input.lids.lmc(own), first, 0).collect();
+        base.flat_map(|base| targets_of_port(base, 1 << input.lids.lmc(own), first, 0)).collect();
     for (host, slot) in levels.hosts[at.index()].iter().zip(&numbering.slots[at.index()]) {
-        targets.extend(lids(Some(host.base), host.lids, first + slot, host.switch_port));
+        targets.extend(targets_of_port(host.base, host.lids, first + slot, host.switch_port));
     }
     targets
+}
+
+fn targets_of_port(
+    base: Lid,
+    count: u16,
+    number: u64,
+    exit: u8,
+) -> impl Iterator<Item = PqftTarget> {
+    (0..count).map(move |offset| {
+        let lid = Lid(base.0 + offset);
+        PqftTarget { lid, number, offset: offset.into(), exit }
+    })
 }
 
 /// The paths up and down to one switch.

@@ -2,7 +2,7 @@
 
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::node_names::NodeName;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::LidTable;
 use crate::plan::routing::structure::EngineStructure;
@@ -26,10 +26,11 @@ pub(super) struct Host {
 /// All hosts with a LID, by switch and port. Compute nodes are the ports of `cn_guid_file`, else all
 /// ports of channel adapters that are not in `io_guid_file`.
 pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, lists: &GuidLists) -> Vec<Host> {
-    let compute = lists.compute_nodes.as_ref();
-    let compute = compute.map(|list| list.iter().copied().collect::<HashSet<Guid>>());
+    let compute: Option<HashSet<Guid>> =
+        lists.compute_nodes.as_ref().map(|list| list.iter().copied().collect());
     let io: HashSet<Guid> = lists.io_nodes.iter().flatten().copied().collect();
-    let host = |port: PortId| {
+    let end_ports = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    let hosts = end_ports.filter_map(|port| {
         let peer = linked_peer(fabric, port)?;
         let guid = fabric.port(port).guid;
         let is_listed = compute.as_ref().map_or(!io.contains(&guid), |list| list.contains(&guid));
@@ -40,9 +41,8 @@ pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, lists: &GuidLists) -> Vec<
             switch_port: fabric.port(peer).num.0,
             is_compute: is_listed && fabric.node_of(port).kind() == NodeKind::Ca,
         })
-    };
-    let end_ports = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
-    let mut hosts: Vec<Host> = end_ports.filter_map(host).collect();
+    });
+    let mut hosts: Vec<Host> = hosts.collect();
     hosts.sort_by_key(|host| (host.switch, host.switch_port));
     hosts
 }

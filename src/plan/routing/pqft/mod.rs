@@ -62,10 +62,9 @@ impl Engine for Pqft {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        self.tree_routes(input).map_err(|text| RoutingError {
-            engine: NAME,
-            notes: vec![Note::error("AB40", format!("not a fat tree for pqft: {text}"))],
-            dump: None,
+        self.tree_routes(input).map_err(|text| {
+            let text = format!("not a fat tree for pqft: {text}");
+            RoutingError::new(NAME, Note::error("AB40", text))
         })
     }
 }

@@ -18,6 +18,20 @@ struct Level {
     cables: usize,
 }
 
+impl Level {
+    fn of(levels: &Levels, level: u32) -> Self {
+        let mut found = Self { children: 0, parents: 1, cables: 1 };
+        for switch in levels.switches().filter(|&switch| levels.of(switch) == level) {
+            found.children = found.children.max(children(levels, switch));
+            for child in &levels.down[switch.index()] {
+                found.parents = found.parents.max(levels.up[child.to.index()].len());
+                found.cables = found.cables.max(child.ports.len());
+            }
+        }
+        found
+    }
+}
+
 /// The numbers by level, those of the leaf switches first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Structure(Vec<Level>);
@@ -25,18 +39,12 @@ pub struct Structure(Vec<Level>);
 impl Structure {
     /// The largest numbers of a tree.
     pub(super) fn of(levels: &Levels) -> Self {
-        let level = |level: u32| {
-            let mut found = Level { children: 0, parents: 1, cables: 1 };
-            for switch in levels.switches().filter(|&switch| levels.of(switch) == level) {
-                found.children = found.children.max(children(levels, switch));
-                for child in &levels.down[switch.index()] {
-                    found.parents = found.parents.max(levels.up[child.to.index()].len());
-                    found.cables = found.cables.max(child.ports.len());
-                }
-            }
-            found
-        };
-        Self((0..=levels.highest).map(level).collect())
+        Self((0..=levels.highest).map(|level| Level::of(levels, level)).collect())
+    }
+
+    /// One number of all levels, separated by commas.
+    fn list(&self, number: fn(&Level) -> usize) -> String {
+        self.0.iter().map(|level| number(level).to_string()).collect::<Vec<_>>().join(",")
     }
 
     /// Tells what exceeds these numbers in a tree with the numbers `found`, or does not reach them. A
@@ -143,12 +151,9 @@ fn factor(word: &str) -> Result<usize, String> {
 
 impl fmt::Display for Structure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |of: fn(&Level) -> usize| {
-            self.0.iter().map(|level| of(level).to_string()).collect::<Vec<_>>().join(",")
-        };
-        let children = list(|level| level.children);
-        let parents = list(|level| level.parents);
-        let cables = list(|level| level.cables);
+        let children = self.list(|level| level.children);
+        let parents = self.list(|level| level.parents);
+        let cables = self.list(|level| level.cables);
         write!(f, "{};{children};{parents};{cables}", self.0.len())
     }
 }

@@ -44,10 +44,9 @@ impl TestTree {
         let mut lists = lists.map(|list| {
             list.split(',').map(|word| word.parse().expect("a number")).collect::<Vec<usize>>()
         });
-        let mut next = || lists.next().expect("a list");
-        let children = next();
-        let parents = next();
-        let cables = next();
+        let children = lists.next().expect("a list of children");
+        let parents = lists.next().expect("a list of parents");
+        let cables = lists.next().expect("a list of cables");
         Self { children, parents, cables, seed: 1, lost_cables: 0, lost_switches: 0 }
     }
 

@@ -73,11 +73,8 @@ impl Engine for Sssp {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let routes = Routes::find(input, &self.lists).map_err(|note| RoutingError {
-            engine: Self::NAME,
-            notes: vec![note],
-            dump: None,
-        })?;
+        let routes =
+            Routes::find(input, &self.lists).map_err(|note| RoutingError::new(Self::NAME, note))?;
         Ok(routes.into_routing(Self::NAME, input.fabric, None, Vec::new()))
     }
 }
@@ -103,11 +100,13 @@ impl Engine for DfSssp {
     }
 
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let refuse = |note| RoutingError { engine: Self::NAME, notes: vec![note], dump: None };
-        let routes = Routes::find(input, &self.lists).map_err(refuse)?;
+        let routes =
+            Routes::find(input, &self.lists).map_err(|note| RoutingError::new(Self::NAME, note))?;
         let vls = data_vls(input.fabric, input.options.max_op_vls);
         let supply = VlSupply { vls, is_strict: input.options.refuse_faulty_routes };
-        let lanes = routes.lanes(input.fabric, supply).map_err(|_| refuse(too_few_vls(vls)))?;
+        let lanes = routes
+            .lanes(input.fabric, supply)
+            .map_err(|_| RoutingError::new(Self::NAME, too_few_vls(vls)))?;
         let paths: Vec<_> = lanes.paths().iter().map(u64::to_string).collect();
         let count = counted(paths.len(), "VL is", "VLs are");
         let note = Note::info(format!(

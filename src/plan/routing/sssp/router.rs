@@ -56,14 +56,16 @@ impl<'a> SsspRouter<'a> {
             parts.first().map_or_else(Vec::new, |first| paths_to(&opposites, network, first));
         for (part, next) in parts.iter().zip(parts.iter().skip(1).map(Some).chain([None])) {
             let paths = std::mem::take(&mut ahead);
-            let route = || {
-                for (group, paths) in part.iter().zip(&paths) {
-                    self.route_by_levels(group, paths);
-                }
-            };
-            ((), ahead) = rayon::join(route, || {
-                next.map_or_else(Vec::new, |next| paths_to(&opposites, network, next))
-            });
+            ((), ahead) = rayon::join(
+                || self.route_part(part, &paths),
+                || next.map_or_else(Vec::new, |next| paths_to(&opposites, network, next)),
+            );
+        }
+    }
+
+    fn route_part(&mut self, part: &[&[SsspDestination]], paths: &[FewestHops]) {
+        for (group, paths) in part.iter().zip(paths) {
+            self.route_by_levels(group, paths);
         }
     }
 

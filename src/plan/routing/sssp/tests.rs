@@ -48,9 +48,10 @@ fn a_ring_has_a_multicast_tree() {
     let routing = route(&Sssp::default(), &fabric, &lids, 1).expect("routes");
     let hosts: Vec<_> =
         fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
-    let tree = |members: &[_]| routing.policy.multicast_tree(Mlid(0xc000), members);
-    assert_eq!(tree(&hosts[..1]), None);
-    let MulticastTree { switches, notes } = tree(&hosts).expect("a tree");
+    let policy = &routing.policy;
+    assert_eq!(policy.multicast_tree(Mlid(0xc000), &hosts[..1]), None);
+    let tree = policy.multicast_tree(Mlid(0xc000), &hosts);
+    let MulticastTree { switches, notes } = tree.expect("a tree");
     assert_eq!((switches.len(), notes.len()), (5, 0));
     // A host at each switch, and both ends of all links but one.
     let ports: usize = switches.iter().map(|(_, mask)| mask.iter().count()).sum();

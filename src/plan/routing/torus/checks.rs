@@ -243,20 +243,22 @@ fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -
     }
     let name = AXIS_NAMES[axis];
     let codes = CODES[axis];
-    let needed = |code, sign| {
-        let text = format!(
-            "torus seed {index}: a looped {name} dimension of radix 4 also needs {name}{sign}_link"
-        );
-        Note::error(code, text)
-    };
-    let plus = seed.links[2 * axis].ok_or_else(|| needed(codes[0], 'p'))?;
-    let minus = seed.links[2 * axis + 1].ok_or_else(|| needed(codes[1], 'm'))?;
+    let plus = seed.links[2 * axis].ok_or_else(|| needed_link(index, axis, codes[0], 'p'))?;
+    let minus = seed.links[2 * axis + 1].ok_or_else(|| needed_link(index, axis, codes[1], 'm'))?;
     if plus.origin != minus.origin {
         let text =
             format!("torus seed {index}: {name}p_link and {name}m_link must have the same origin");
         return Err(Note::error(codes[2], text));
     }
     Ok(())
+}
+
+fn needed_link(index: usize, axis: usize, code: &'static str, sign: char) -> Note {
+    let name = AXIS_NAMES[axis];
+    let text = format!(
+        "torus seed {index}: a looped {name} dimension of radix 4 also needs {name}{sign}_link"
+    );
+    Note::error(code, text)
 }
 
 /// Switches of a seed's links in active dimensions that are not in the fabric.

@@ -30,21 +30,19 @@ pub(super) fn warnings(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<N
 
 fn warning(fabric: &Fabric, grid: &Grid, cabling: &Cabling, switch: SwitchId) -> Option<Note> {
     let lattice = &grid.lattice;
-    let is_neighbor = |at: Position, direction: Direction| {
-        let peer = grid.switch(lattice.step(at, direction));
-        let leads_on = lattice.is_active(direction.axis()) && !lattice.is_edge(at, direction);
-        leads_on && peer.is_some_and(|peer| cabling.links(switch).iter().any(|l| l.peer == peer))
+    let neighbors = |at: Position| {
+        let ways = Direction::ALL.into_iter();
+        ways.filter(|&way| is_neighbor(grid, cabling, switch, at, way)).count()
     };
-    let cables =
-        |at: Position| Direction::ALL.into_iter().filter(|&way| is_neighbor(at, way)).count();
     // Two cables along one dimension tell the position.
-    let at = grid.missing().max_by_key(|&at| (cables(at), std::cmp::Reverse(at)))?;
-    if cables(at) < 2 {
+    let at = grid.missing().max_by_key(|&at| (neighbors(at), std::cmp::Reverse(at)))?;
+    if neighbors(at) < 2 {
         return None;
     }
     let axis = (0..3).find(|axis| {
         let ways = [Direction::minus(*axis), Direction::plus(*axis)];
-        lattice.is_active(*axis) && ways.iter().all(|&way| !is_neighbor(at, way))
+        lattice.is_active(*axis)
+            && ways.iter().all(|&way| !is_neighbor(grid, cabling, switch, at, way))
     })?;
     let ends: Vec<String> = [Direction::minus(axis), Direction::plus(axis)]
         .into_iter()
@@ -64,4 +62,18 @@ fn warning(fabric: &Fabric, grid: &Grid, cabling: &Cabling, switch: SwitchId) ->
         counted(cabling.hosts(switch).len(), "end port", "end ports"),
         ends.join(" or ")
     )))
+}
+
+/// True if a cable of `switch` leads to the switch that lies in `direction` of a position.
+fn is_neighbor(
+    grid: &Grid,
+    cabling: &Cabling,
+    switch: SwitchId,
+    at: Position,
+    direction: Direction,
+) -> bool {
+    let lattice = &grid.lattice;
+    let peer = grid.switch(lattice.step(at, direction));
+    let leads_on = lattice.is_active(direction.axis()) && !lattice.is_edge(at, direction);
+    leads_on && peer.is_some_and(|peer| cabling.links(switch).iter().any(|l| l.peer == peer))
 }

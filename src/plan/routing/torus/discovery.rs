@@ -5,7 +5,7 @@ use super::checks::UsedSeed;
 use super::lattice::Lattice;
 use super::placement::{DiscoveredTorus, NamedSwitch, Placement, PlacementError, origin};
 use super::seeds;
-use crate::config::torus::{Seed, TorusConfig};
+use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::ids::Guid;
 use crate::notes::Note;
@@ -64,13 +64,8 @@ pub(super) fn complete(
     let max_ports = config.portgroup_max_ports;
     let mut placement = Placement::resume(&discovered.grid, cabling, max_ports);
     let before = placement.unplaced_count();
-    // A seed whose switches all have their position already leads to no others.
-    let is_new = |seed: &Seed| {
-        let mut only_seed = Placement::new(lattice, cabling, max_ports);
-        only_seed.place_seed(fabric, seed).is_ok() && placement.lacks_switch_of(&only_seed)
-    };
     let others = config.seeds.iter().enumerate().filter(|&(index, seed)| {
-        index != used && seeds::contradiction(lattice, seed, index).is_none() && is_new(seed)
+        index != used && seeds::contradiction(lattice, seed, index).is_none()
     });
     let named = config.seeds.iter().enumerate().filter_map(|(index, seed)| {
         let is_sound = seeds::contradiction(lattice, seed, index).is_none();
@@ -81,6 +76,10 @@ pub(super) fn complete(
         .filter_map(|(_, seed)| {
             let mut other = Placement::new(lattice, cabling, max_ports);
             other.place_seed(fabric, seed).ok()?;
+            // A seed whose switches all have their position already leads to no others.
+            if !placement.lacks_switch_of(&other) {
+                return None;
+            }
             other.discover();
             Some(other)
         })

@@ -6,7 +6,7 @@ use super::lattice::{Direction, Lattice, Position};
 use super::ring_directions::RingDirections;
 use super::snapshot::PreviousTorus;
 use super::{multicast, rings, unicast};
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::PortNum;
 
 /// A missing switch, or missing cables between neighbours.
@@ -16,6 +16,31 @@ pub(super) enum MissingPart {
     Cable(Position, usize),
     /// The switch at a position.
     Switch(Position),
+}
+
+fn node_at(before: PreviousTorus<'_>, fabric: &Fabric, at: Position) -> Option<NodeId> {
+    fabric.node_by_guid(before.snapshot.guid(at)?)
+}
+
+/// True if a cable that joined a position to the next one is still there.
+fn is_still_joined(
+    lattice: &Lattice,
+    before: PreviousTorus<'_>,
+    fabric: &Fabric,
+    at: Position,
+    axis: usize,
+) -> bool {
+    let up = Direction::plus(axis);
+    let next = lattice.step(at, up);
+    let Some(node) = node_at(before, fabric, at) else { return false };
+    let Some(next_node) = node_at(before, fabric, next) else { return false };
+    let back = before.grid.port_group(next, up.opposite());
+    let mut cables = before.grid.port_group(at, up).iter().zip(back);
+    cables.any(|(&here, &there)| {
+        let port = fabric.port_of(node, PortNum(here));
+        let peer = port.and_then(|port| fabric.port(port).peer);
+        peer.is_some() && peer == fabric.port_of(next_node, PortNum(there))
+    })
 }
 
 /// Obstacles to routing. The lesser of two values is closer to a routable torus.
@@ -71,26 +96,16 @@ impl<'a> FailureModel<'a> {
         before: PreviousTorus<'a>,
         fabric: &Fabric,
     ) -> Self {
-        let node = |at: Position| fabric.node_by_guid(before.snapshot.guid(at)?);
-        let joined = |at: Position, axis: usize| {
-            let up = Direction::plus(axis);
-            let next = grid.lattice.step(at, up);
-            let back = before.grid.port_group(next, up.opposite());
-            let mut cables = before.grid.port_group(at, up).iter().zip(back);
-            let port = |at, &num: &u8| fabric.port_of(node(at)?, PortNum(num));
-            cables.any(|(here, there)| {
-                let peer = port(at, here).and_then(|port| fabric.port(port).peer);
-                peer.is_some() && peer == port(next, there)
-            })
-        };
+        let lattice = &grid.lattice;
         Self {
-            lattice: &grid.lattice,
+            lattice,
             placed: placed(grid),
-            present: grid.lattice.positions().map(|at| node(at).is_some()).collect(),
-            joined: grid
-                .lattice
+            present: lattice.positions().map(|at| node_at(before, fabric, at).is_some()).collect(),
+            joined: lattice
                 .positions()
-                .map(|at| std::array::from_fn(|axis| joined(at, axis)))
+                .map(|at| {
+                    std::array::from_fn(|axis| is_still_joined(lattice, before, fabric, at, axis))
+                })
                 .collect(),
         }
     }
@@ -160,10 +175,11 @@ impl<'a> FailureModel<'a> {
             return 0;
         }
         let planes = [[0, 1], [0, 2], [1, 2]];
-        let planes = || planes.iter().filter(|plane| plane.iter().all(|axis| axes.contains(axis)));
+        let planes = planes.iter().filter(|plane| plane.iter().all(|axis| axes.contains(axis)));
+        let planes: Vec<[usize; 2]> = planes.copied().collect();
         let added =
             self.lattice.positions().filter(|&at| self.is_present(at) && !self.placed[at.index()]);
-        added.filter(|&at| !planes().any(|&plane| self.is_on_face(at, plane))).count()
+        added.filter(|&at| !planes.iter().any(|&plane| self.is_on_face(at, plane))).count()
     }
 
     /// True if the switch is a corner of a face with all its cables.
@@ -199,7 +215,6 @@ impl<'a> FailureModel<'a> {
                 cables.push(TorusCable { ends, axis: axis as u8, ports: [1, 2] });
             }
         }
-        let present = || self.lattice.positions().filter(|&at| self.is_present(at));
         Grid {
             lattice: self.lattice.clone(),
             switches: self
@@ -208,7 +223,7 @@ impl<'a> FailureModel<'a> {
                 .map(|at| self.is_present(at).then_some(SwitchId(at.0)))
                 .collect(),
             positions: Vec::new(),
-            order: present().collect(),
+            order: self.lattice.positions().filter(|&at| self.is_present(at)).collect(),
             port_groups: PortGroups::new(self.lattice.len(), &cables),
             local: LocalGroups::default(),
         }
@@ -219,18 +234,22 @@ impl<'a> FailureModel<'a> {
     fn ring_damage(&self, first: Position, axis: usize) -> usize {
         let line: Vec<Position> = self.lattice.line(first, axis).collect();
         let present: Vec<usize> = (0..line.len()).filter(|&i| self.is_present(line[i])).collect();
-        let gap = |from: usize, to: usize| match (to + line.len() - from) % line.len() {
-            1 => usize::from(!self.joined[line[from].index()][axis]),
-            steps => (steps + line.len() - 1) % line.len(),
-        };
-        let inner = || present.windows(2).map(|pair| gap(pair[0], pair[1]));
+        let inner = present.windows(2).map(|pair| self.gap(&line, axis, pair[0], pair[1]));
         match (present.first(), present.last()) {
             (Some(&first), Some(&last)) if self.lattice.is_looped(axis) => {
-                let gaps = inner().chain([gap(last, first)]);
+                let gaps = inner.chain([self.gap(&line, axis, last, first)]);
                 let (sum, most) = gaps.fold((0, 0), |(sum, most), gap| (sum + gap, gap.max(most)));
                 sum - most
             }
-            _ => inner().sum(),
+            _ => inner.sum(),
+        }
+    }
+
+    /// Number of parts that are missing between two places of a line.
+    fn gap(&self, line: &[Position], axis: usize, from: usize, to: usize) -> usize {
+        match (to + line.len() - from) % line.len() {
+            1 => usize::from(!self.joined[line[from].index()][axis]),
+            steps => (steps + line.len() - 1) % line.len(),
         }
     }
 

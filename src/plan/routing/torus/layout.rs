@@ -106,9 +106,8 @@ impl TorusLayout {
 
     /// True if both switches are present and no cable joins them.
     pub fn lacks_cable(&self, at: Coordinates, direction: Direction) -> bool {
-        let is_present = |at| self.switch(at).is_some();
-        is_present(at)
-            && self.neighbour(at, direction).is_some_and(is_present)
+        self.switch(at).is_some()
+            && self.neighbour(at, direction).is_some_and(|next| self.switch(next).is_some())
             && self.cables(at, direction) == 0
     }
 

@@ -90,21 +90,22 @@ impl MasterTree {
         old: &Grid,
         changed: &[Position],
     ) -> bool {
-        let has_same_cables = |at: Position| {
-            let Some(from) = self.from[at.index()] else { return true };
-            let parent = grid.lattice.step(at, from.opposite());
-            groups_between(grid, parent, from, at) == groups_between(old, parent, from, at)
-        };
         // If two cables of a port group were exchanged, the port numbers may differ at one end
         // only.
         self == before
-            && changed.iter().all(|&at| has_same_cables(at))
+            && changed.iter().all(|&at| self.has_same_cables(grid, old, at))
             && changed
                 .iter()
                 .flat_map(|&at| {
                     Direction::ALL.into_iter().map(move |towards| grid.lattice.step(at, towards))
                 })
-                .all(has_same_cables)
+                .all(|at| self.has_same_cables(grid, old, at))
+    }
+
+    fn has_same_cables(&self, grid: &Grid, old: &Grid, at: Position) -> bool {
+        let Some(from) = self.from[at.index()] else { return true };
+        let parent = grid.lattice.step(at, from.opposite());
+        groups_between(grid, parent, from, at) == groups_between(old, parent, from, at)
     }
 
     /// The tree of a group: the paths from the root to all members. `attachment` returns the
@@ -268,29 +269,28 @@ fn incapable_switch(fabric: &Fabric, switch: SwitchId) -> Option<Guid> {
 pub(super) fn root(grid: &Grid) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, rz] = lattice.radices().map(i64::from);
-    let xm = rx / 2;
-    let ym = ry / 2;
     let zm = rz / 2;
-    let is_cross = |x: i64, y: i64, z: i64| {
-        (0..rx).all(|other| is_present(grid, lattice, other, y, z))
-            && (0..ry).all(|other| is_present(grid, lattice, x, other, z))
-    };
-    let middle = |z: i64| {
-        let around = (1..=xm.min(ym)).flat_map(|k| [(xm - k, ym - k), (xm + k, ym + k)]);
-        let mut candidates = std::iter::once((xm, ym)).chain(around);
-        let wrapped = |(x, y): (i64, i64)| (x.rem_euclid(rx), y.rem_euclid(ry));
-        let found = candidates.find(|&xy| {
-            let (x, y) = wrapped(xy);
-            is_cross(x, y, z)
-        })?;
-        let (x, y) = wrapped(found);
-        Some(lattice.position([x, y, z]))
-    };
     let planes = std::iter::once(zm).chain((1..=zm).flat_map(|k| [zm - k, zm + k]));
     let mut planes = planes.map(|z| z.rem_euclid(rz));
     planes
-        .find_map(|z| if is_full(grid, lattice, z, ry, rx) { middle(z) } else { None })
-        .or_else(|| middle(zm))
+        .find_map(|z| if is_full(grid, lattice, z, ry, rx) { middle(grid, z) } else { None })
+        .or_else(|| middle(grid, zm))
+}
+
+/// The position of a plane nearest to its middle whose lines along x and y have all switches.
+fn middle(grid: &Grid, z: i64) -> Option<Position> {
+    let lattice = &grid.lattice;
+    let [rx, ry, _] = lattice.radices().map(i64::from);
+    let xm = rx / 2;
+    let ym = ry / 2;
+    let around = (1..=xm.min(ym)).flat_map(|k| [(xm - k, ym - k), (xm + k, ym + k)]);
+    let candidates = std::iter::once((xm, ym)).chain(around);
+    let mut wrapped = candidates.map(|(x, y)| (x.rem_euclid(rx), y.rem_euclid(ry)));
+    let (x, y) = wrapped.find(|&(x, y)| {
+        (0..rx).all(|other| is_present(grid, lattice, other, y, z))
+            && (0..ry).all(|other| is_present(grid, lattice, x, other, z))
+    })?;
+    Some(lattice.position([x, y, z]))
 }
 
 fn is_full(grid: &Grid, lattice: &Lattice, z: i64, ry: i64, rx: i64) -> bool {

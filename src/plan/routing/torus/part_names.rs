@@ -41,13 +41,15 @@ impl<'a> PartNames<'a> {
     /// The torus of the previous successful pass, if each placed switch has the position it had
     /// then.
     pub(super) fn previous(&self) -> Option<PreviousTorus<'a>> {
-        let guid = |id| self.fabric.switch(id).guid();
-        let is_as_before = |previous: &PreviousTorus<'_>| {
-            let mut placed = self.grid.placed();
-            previous.grid.lattice == self.grid.lattice
-                && placed.all(|(at, id)| previous.snapshot.guid(at) == Some(guid(id)))
-        };
+        let is_as_before = |previous: &PreviousTorus<'_>| self.is_as_before(previous);
         *self.previous.get_or_init(|| self.last.filter(is_as_before))
+    }
+
+    fn is_as_before(&self, previous: &PreviousTorus<'_>) -> bool {
+        let mut placed = self.grid.placed();
+        previous.grid.lattice == self.grid.lattice
+            && placed
+                .all(|(at, id)| previous.snapshot.guid(at) == Some(self.fabric.switch(id).guid()))
     }
 
     fn usual(&self, direction: Direction) -> &[u32] {

@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn symmetric() {
         let lattice = torus([4, 3, 7]);
-        let all = || lattice.positions().map(|at| lattice.coordinates(at));
-        for a in all() {
-            for b in all() {
+        let all: Vec<_> = lattice.positions().map(|at| lattice.coordinates(at)).collect();
+        for &a in &all {
+            for &b in &all {
                 assert_eq!(path_sl(&lattice, a, b, Sl(8)), path_sl(&lattice, b, a, Sl(8)));
                 let to_b = DatelineBits::new(&lattice, b, Sl(8));
                 assert_eq!(to_b.path_sl(source_key(a)), path_sl(&lattice, a, b, Sl(8)));

@@ -193,10 +193,12 @@ impl OutsideTorus<'_> {
             self.layer(axis, gap).map(|(_, switch)| switch).collect();
         let mut added = 0;
         loop {
-            let reached = || layer.iter().flat_map(|&switch| self.neighbors(switch));
-            let closes = added > 0 && reached().any(|far| lower.contains(&far));
+            let reached: BTreeSet<SwitchId> =
+                layer.iter().flat_map(|&switch| self.neighbors(switch)).collect();
+            let closes = added > 0 && reached.iter().any(|far| lower.contains(far));
+            let next = reached.into_iter();
             let next: BTreeSet<SwitchId> =
-                reached().filter(|far| !self.is_placed(*far) && !seen.contains(far)).collect();
+                next.filter(|far| !self.is_placed(*far) && !seen.contains(far)).collect();
             if closes || next.is_empty() {
                 let is_looped = lattice.is_looped(axis);
                 // A ring continues as one; otherwise the switches are stray.

@@ -72,11 +72,10 @@ pub(super) fn repaired_tables(
         (comparison != Comparison::Different).then_some(changes)
     });
     let tables = Tables { grid, inputs: &inputs, repaired, destinations, previous, changes };
-    let table = |work: &mut RepairedTableWork, at: &Option<Position>, _| match *at {
+    let lfts = all_tables(grid, |work: &mut RepairedTableWork, at, _| match *at {
         Some(at) => tables.table(at, work),
         None => Arc::new(Lft::empty(inputs.max)),
-    };
-    let lfts = all_tables(grid, table);
+    });
     drop(tables);
     (lfts, inputs)
 }

@@ -26,9 +26,11 @@ fn ring_summary(grid: &Grid) -> String {
     let mut broken = 0;
     for axis in (0..3).filter(|&axis| grid.lattice.is_active(axis)) {
         for first in grid.lattice.lines(axis) {
-            let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
-            let ends = present().filter(|&at| !grid.has_cable(at, Direction::plus(axis))).count();
-            let is_full = present().count() == grid.lattice.radix(axis) as usize;
+            let line = grid.lattice.line(first, axis);
+            let present: Vec<Position> = line.filter(|&at| grid.is_present(at)).collect();
+            let up = Direction::plus(axis);
+            let ends = present.iter().filter(|&&at| !grid.has_cable(at, up)).count();
+            let is_full = present.len() == grid.lattice.radix(axis) as usize;
             let edges = usize::from(!grid.lattice.is_looped(axis));
             match ends {
                 ends if ends == edges && is_full => whole += 1,
@@ -225,8 +227,8 @@ mod tests {
             });
             let names = PartNames::new(&fabric, &grid, None);
             let faults = rings::faults(&grid, &names, None);
-            let pairs = || grid.placed().flat_map(|(from, _)| grid.placed().map(move |(to, _)| (from, to)));
-            let unrouted = pairs()
+            let pairs = grid.placed().flat_map(|(from, _)| grid.placed().map(move |(to, _)| (from, to)));
+            let unrouted = pairs
                 .filter(|&(from, to)| from != to && ring_directions::next_hop(&grid, from, to).is_none());
             let is_routed = faults.is_empty()
                 && unrouted.count() == 0

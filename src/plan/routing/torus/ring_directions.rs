@@ -49,8 +49,10 @@ impl RingDirections {
     /// Index of the direction of the first hop from `at` to another position; [`NO_DIRECTION`] if
     /// there is no route.
     pub(super) fn first_hop(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
-        let way = |axis| self.along(at, axis)[lattice.coordinate(to, axis) as usize];
-        (0..3).map(way).find(|&way| way != NO_DIRECTION).unwrap_or(NO_DIRECTION)
+        (0..3)
+            .map(|axis| self.along(at, axis)[lattice.coordinate(to, axis) as usize])
+            .find(|&way| way != NO_DIRECTION)
+            .unwrap_or(NO_DIRECTION)
     }
 
     /// Directions from `at` along `axis`, by the coordinate of the destination.

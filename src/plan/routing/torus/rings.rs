@@ -40,10 +40,13 @@ fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) 
     if !grid.lattice.is_active(axis) {
         return None;
     }
-    let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
-    let ends = |direction| present().filter(|&at| !grid.has_cable(at, direction)).count();
-    let below = ends(Direction::minus(axis));
-    let above = ends(Direction::plus(axis));
+    let line = grid.lattice.line(first, axis);
+    let present: Vec<Position> = line.filter(|&at| grid.is_present(at)).collect();
+    let down = Direction::minus(axis);
+    let up = Direction::plus(axis);
+    let below = present.iter().filter(|&&at| !grid.has_cable(at, down)).count();
+    let broken: Vec<Position> = present.into_iter().filter(|&at| !grid.has_cable(at, up)).collect();
+    let above = broken.len();
     if below == above && below <= 1 {
         return None;
     }
@@ -56,8 +59,6 @@ fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) 
         );
         return Some(Note::error(["4E32", "4E34", "4E36"][axis], text));
     }
-    let up = Direction::plus(axis);
-    let broken: Vec<Position> = present().filter(|&at| !grid.has_cable(at, up)).collect();
     let gaps: Vec<String> = broken
         .iter()
         .filter(|&&at| !runs_off_edge(grid, at, up))

@@ -212,10 +212,12 @@ impl Torus {
     /// The direction of the next hop from one switch to another; `None` if they are the same or one
     /// is outside the torus.
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
-        let at = |switch: SwitchId| self.parts.grid.position_of(switch);
+        let grid = &self.parts.grid;
+        let at = grid.position_of(from)?;
+        let to = grid.position_of(to)?;
         match &self.parts.repaired {
-            Some(repaired) => repaired.next_hop(at(from)?, at(to)?),
-            None => ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?),
+            Some(repaired) => repaired.next_hop(at, to),
+            None => ring_directions::next_hop(grid, at, to),
         }
     }
 

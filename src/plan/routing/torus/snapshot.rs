@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Coordinates, Lattice, Position};
 use crate::fabric::difference::Difference;
-use crate::fabric::{Fabric, Port, SwitchId};
+use crate::fabric::{Fabric, Port};
 use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
 use std::fmt;
@@ -69,14 +69,15 @@ struct SwitchRecord<'a> {
 impl TorusSnapshot {
     pub(super) fn new(fabric: &Fabric, grid: &Grid) -> Self {
         let mut peers = Vec::with_capacity(fabric.ports().len());
-        let mut entry = |switch: SwitchId| {
+        let entries = grid.switches.iter().map(|switch| {
+            let switch = (*switch)?;
             let node = fabric.switch(switch);
             let first = peers.len() as u32;
             let ports = fabric.ports_of(fabric.switches()[switch.index()]).skip(1);
             peers.extend(ports.map(|port| PeerPort::of(fabric, port)));
-            SwitchEntry { guid: node.guid(), ports: node.num_ports(), first }
-        };
-        let entries = grid.switches.iter().map(|switch| switch.map(&mut entry)).collect();
+            Some(SwitchEntry { guid: node.guid(), ports: node.num_ports(), first })
+        });
+        let entries = entries.collect();
         Self { lattice: grid.lattice.clone(), entries: Arc::new(entries), peers }
     }
 

@@ -239,7 +239,7 @@ pub(super) fn forwarding_tables(
     let comparison = known.map(|known| known.compare(grid, &inputs));
     let known = known.zip(comparison.as_ref());
     let may_differ = known.and_then(|(known, comparison)| known.may_differ(comparison.0, grid));
-    let row = |work: &mut TableWork, at: &Option<Position>, switch: usize| -> TableResult {
+    let rows: Vec<TableResult> = all_tables(grid, |work: &mut TableWork, at, switch| {
         let Some(at) = *at else { return (Arc::new(Lft::empty(inputs.max)), Vec::new()) };
         let held = known.and_then(|(known, comparison)| match &may_differ {
             Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
@@ -252,8 +252,7 @@ pub(super) fn forwarding_tables(
         let (entries, unreachable) = forwarding_table(grid, &inputs, at, &mut work.by_position);
         let before = previous.and_then(|known| known.lfts.get(switch));
         (Arc::new(work.pool.table(&entries, before.map(|before| &**before))), unreachable)
-    };
-    let rows: Vec<TableResult> = all_tables(grid, row);
+    });
     let notes = unrouted(fabric, grid, &rows);
     drop(comparison);
     if notes.is_empty() {
@@ -342,20 +341,26 @@ pub(super) fn filled_table<'a>(
 /// Number of ordered pairs of switches without a route; `directions` are those of `grid`.
 pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize {
     let lattice = &grid.lattice;
-    let blocked = |at: Position, axis: usize| {
-        let ways = directions.along(at, axis).iter().zip(0u32..);
-        ways.filter(|&(&way, _)| way == NO_DIRECTION).map(|(_, coordinate)| coordinate)
-    };
     let mut count = 0;
     for (at, _) in grid.placed() {
-        for z in blocked(at, 2).map(|z| lattice.with(at, 2, z)) {
-            for y in blocked(at, 1).map(|y| lattice.with(z, 1, y)) {
-                let goals = blocked(at, 0).map(|x| lattice.with(y, 0, x));
+        for z in blocked(directions, at, 2).map(|z| lattice.with(at, 2, z)) {
+            for y in blocked(directions, at, 1).map(|y| lattice.with(z, 1, y)) {
+                let goals = blocked(directions, at, 0).map(|x| lattice.with(y, 0, x));
                 count += goals.filter(|&to| to != at && grid.is_present(to)).count();
             }
         }
     }
     count
+}
+
+/// The coordinates along a dimension to which no direction leads from a position.
+fn blocked(
+    directions: &RingDirections,
+    at: Position,
+    axis: usize,
+) -> impl Iterator<Item = u32> + '_ {
+    let ways = directions.along(at, axis).iter().zip(0u32..);
+    ways.filter(|&(&way, _)| way == NO_DIRECTION).map(|(_, coordinate)| coordinate)
 }
 
 /// Sets the output port for all LIDs of a destination.

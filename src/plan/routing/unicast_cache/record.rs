@@ -127,14 +127,14 @@ impl TopologyRecord {
         for (near, far) in &self.links {
             *leaves.entry(near.0).or_insert(false) |= !is_switch(&self.nodes, far.0);
         }
-        let may_lack = |(near, far): (&End, &End)| {
+        let mut lost = self.links.iter().filter(|(near, _)| !present.contains_key(near));
+        lost.all(|(near, far)| {
             let between = is_switch(&self.nodes, near.0) && is_switch(&self.nodes, far.0);
             // Routes of others may pass a link between leaf switches.
             !between
                 || ((is_gone(&leaves, fabric, near.0) || is_gone(&leaves, fabric, far.0))
                     && !(is_leaf(&leaves, near.0) && is_leaf(&leaves, far.0)))
-        };
-        self.links.iter().filter(|(near, _)| !present.contains_key(near)).all(may_lack)
+        })
     }
 }
 

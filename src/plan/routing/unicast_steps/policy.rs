@@ -202,7 +202,7 @@ impl RoutingPolicy for ChainPolicy {
     }
 
     fn parts<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> Vec<RoutedPart<'a>> {
-        let part = |step: &'a StepResult| {
+        let parts = self.steps.iter().map(|step| {
             let (fabric, lids) = match &step.area {
                 Area::Whole => (fabric, lids),
                 Area::Part { part, lids } => (&part.fabric, lids),
@@ -215,8 +215,8 @@ impl RoutingPolicy for ChainPolicy {
                 routing: step.routing.as_deref(),
                 error: step.error.as_ref(),
             }
-        };
-        self.steps.iter().map(part).collect()
+        });
+        parts.collect()
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -74,16 +74,23 @@ impl<'a> PortSets<'a> {
 
     /// The ports of a group.
     pub(in crate::plan) fn group(&self, group: GroupRef) -> PortSet {
-        let of_kind = |wanted: NodeKind| {
-            PortSet::of(self.fabric, |port| self.fabric.node_of(port).kind() == wanted)
-        };
         match group {
             GroupRef::All => PortSet::of(self.fabric, |_| true),
-            GroupRef::AllSwitches => of_kind(NodeKind::Switch),
-            GroupRef::AllCas => of_kind(NodeKind::Ca),
-            GroupRef::AllRouters => of_kind(NodeKind::Router),
+            GroupRef::AllSwitches => self.of_kind(NodeKind::Switch),
+            GroupRef::AllCas => self.of_kind(NodeKind::Ca),
+            GroupRef::AllRouters => self.of_kind(NodeKind::Router),
             GroupRef::Defined(index) => self.by_group[index].clone(),
         }
+    }
+
+    fn of_kind(&self, kind: NodeKind) -> PortSet {
+        PortSet::of(self.fabric, |port| self.fabric.node_of(port).kind() == kind)
+    }
+
+    fn by_node(&self, contains: impl Fn(&Node, PortId, PortNum) -> bool) -> PortSet {
+        PortSet::of(self.fabric, |port| {
+            contains(self.fabric.node_of(port), port, self.fabric.port(port).num)
+        })
     }
 
     fn resolve(&self, group: &ChainPortGroup) -> PortSet {
@@ -95,21 +102,16 @@ impl<'a> PortSets<'a> {
     }
 
     fn ports(&self, rule: &PortRule) -> PortSet {
-        let by_node = |contains: &dyn Fn(&Node, PortId, PortNum) -> bool| {
-            PortSet::of(self.fabric, |port| {
-                contains(self.fabric.node_of(port), port, self.fabric.port(port).num)
-            })
-        };
         match rule {
-            PortRule::Guids(list) => by_node(&|node, port, num| {
+            PortRule::Guids(list) => self.by_node(|node, port, num| {
                 list.iter().any(|guid| self.is_named(guid, node, port, num))
             }),
-            PortRule::GuidRange(first, last) => by_node(&|node, port, _| {
+            PortRule::GuidRange(first, last) => self.by_node(|node, port, _| {
                 is_within(first, last, node.guid())
                     || is_within(first, last, self.fabric.port(port).guid)
             }),
             PortRule::Names(list) => {
-                by_node(&|node, _, num| list.iter().any(|host| is_host(host, node, num)))
+                self.by_node(|node, _, num| list.iter().any(|host| is_host(host, node, num)))
             }
             PortRule::Pattern(pattern, wanted) => {
                 let matches: Vec<bool> = self
@@ -166,16 +168,6 @@ fn is_host(host: &HostPorts, node: &Node, num: PortNum) -> bool {
 fn order(groups: &[ChainPortGroup]) -> Vec<usize> {
     let mut order = Vec::with_capacity(groups.len());
     let mut seen = vec![false; groups.len()];
-    let references = |group: usize| {
-        let pairs = groups[group].rules.iter().filter_map(|rule| match rule {
-            PortRule::Union(pair) | PortRule::Subtract(pair) => Some(*pair),
-            _ => None,
-        });
-        pairs.flatten().filter_map(|group| match group {
-            GroupRef::Defined(index) => Some(index),
-            _ => None,
-        })
-    };
     for start in 0..groups.len() {
         // A group, and whether its references have been followed.
         let mut open = vec![(start, false)];
@@ -184,9 +176,21 @@ fn order(groups: &[ChainPortGroup]) -> Vec<usize> {
                 order.push(group);
             } else if !std::mem::replace(&mut seen[group], true) {
                 open.push((group, true));
-                open.extend(references(group).map(|to| (to, false)));
+                open.extend(references(&groups[group]).map(|to| (to, false)));
             }
         }
     }
     order
+}
+
+/// The groups that a group names.
+fn references(group: &ChainPortGroup) -> impl Iterator<Item = usize> + '_ {
+    let pairs = group.rules.iter().filter_map(|rule| match rule {
+        PortRule::Union(pair) | PortRule::Subtract(pair) => Some(*pair),
+        _ => None,
+    });
+    pairs.flatten().filter_map(|group| match group {
+        GroupRef::Defined(index) => Some(index),
+        _ => None,
+    })
 }

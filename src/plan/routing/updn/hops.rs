@@ -170,8 +170,8 @@ mod tests {
             let view = SyntheticView::default();
             let fabric = Fabric::from_topology(&topology, 0, &view).expect("a node");
             let graph = SwitchGraph::new(&fabric, &[]);
-            let root = |&root: &u32| SwitchId(root % graph.len() as u32);
-            let roots: Vec<_> = roots.iter().map(root).collect();
+            let switches = graph.len() as u32;
+            let roots: Vec<_> = roots.iter().map(|root| SwitchId(root % switches)).collect();
             let ranks = Ranks::from(&graph, &roots);
             let rule = UpDown { ranks, ids: ids(&fabric, &[]), connect_roots: false };
             prop_assert!(roots.len() > 1 || rule.graded_ranks(&graph).is_some());

@@ -112,7 +112,7 @@ fn suggested(fabric: &Fabric, graph: &SwitchGraph) -> Vec<SwitchId> {
     let hosts = hosts(fabric);
     let total: u64 = hosts.iter().map(|&hosts| u64::from(hosts)).sum();
     let matrix = HopMatrix::new(graph);
-    let is_root = |&switch: &SwitchId| {
+    let roots = graph.switches().filter(|&switch| {
         let mut by_distance = [0u64; MAX_HOPS];
         for (&hops, &hosts) in matrix.row(switch).iter().zip(&hosts) {
             if hops != NO_PATH
@@ -122,8 +122,8 @@ fn suggested(fabric: &Fabric, graph: &SwitchGraph) -> Vec<SwitchId> {
             }
         }
         share_above(&by_distance, 90, total) == 1 && share_above(&by_distance, 5, total) == 1
-    };
-    graph.switches().filter(is_root).collect()
+    });
+    roots.collect()
 }
 
 fn share_above(by_distance: &[u64; 64], percent: u64, total: u64) -> usize {

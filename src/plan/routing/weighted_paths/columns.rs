@@ -62,9 +62,9 @@ impl Columns {
     /// Writes the collected paths into the tables of the switches.
     pub(in crate::plan::routing) fn flush(&mut self, tables: &mut [Vec<u8>]) {
         let Self { switches, lids, ports, .. } = self;
-        let rows = || lids.iter().zip(ports.chunks((*switches).max(1)));
+        let width = (*switches).max(1);
         tables.par_chunks_mut(TABLES_PER_TASK).enumerate().for_each(|(task, tables)| {
-            for (&(lid, ..), row) in rows() {
+            for (&(lid, ..), row) in lids.iter().zip(ports.chunks(width)) {
                 let own = &row[task * TABLES_PER_TASK..];
                 for (table, &port) in tables.iter_mut().zip(own) {
                     table[lid.index()] = port;

@@ -119,15 +119,19 @@ impl SetupContext<'_> {
     fn check_output(&self, output: PortId, inputs: &[PortId], tallies: &mut [ScopeTally]) {
         let all = &self.setup.policy().sl_to_vl;
         let scopes: Vec<usize> = self.setup.mappings_to(self.fabric, output).collect();
-        let mapping = |scopes: &[usize], input| self.setup.mapping(self.fabric, scopes, input);
+        let setup = self.setup;
         for &index in &scopes {
             let tally = &mut tallies[index];
-            tally.matched |= inputs.iter().any(|&input| mapping(&[index], input).is_some());
+            tally.matched |=
+                inputs.iter().any(|&input| setup.mapping(self.fabric, &[index], input).is_some());
         }
         let mut owners: Vec<usize> = match scopes.first() {
             None => return,
             Some(&first) if takes_all(&all[first]) => vec![first],
-            _ => inputs.iter().filter_map(|&input| mapping(&scopes, input)).collect(),
+            _ => inputs
+                .iter()
+                .filter_map(|&input| setup.mapping(self.fabric, &scopes, input))
+                .collect(),
         };
         owners.sort_unstable();
         owners.dedup();

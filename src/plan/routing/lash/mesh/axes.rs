@@ -81,8 +81,8 @@ impl<'a> Axes<'a> {
             let Some(first) = self.of(self.seed).iter().position(Option::is_none) else { return };
             let axis = Axis { dimension, is_negative: false };
             self.set(self.seed, first, Some(axis));
-            let is_free = |&place: &usize| self.of(self.seed)[place].is_none();
-            if let Some(opposite) = distances.opposites(first).find(is_free) {
+            let mut opposites = distances.opposites(first);
+            if let Some(opposite) = opposites.find(|&place| self.of(self.seed)[place].is_none()) {
                 self.set(self.seed, opposite, Some(axis.reversed()));
             }
         }

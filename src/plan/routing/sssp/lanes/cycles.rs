@@ -4,7 +4,7 @@
 //! OpenSM: the channels before the cycle remain on the path of the search, those on the cycle are
 //! forgotten, and a channel remembers from where the search came last even if that path is broken.
 
-use super::dependencies::{ChannelDependency, Dependencies, NONE};
+use super::dependencies::{Dependencies, NONE};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CycleMark {
@@ -144,11 +144,9 @@ impl<'a> LaneCycleSearch<'a> {
     /// Removes paths from the dependencies along a path.
     pub(super) fn remove(&mut self, path: &[u32], paths: u32) {
         for pair in path.windows(2) {
-            let mut from = self.dependencies.from[pair[0] as usize].iter_mut();
-            let is_same = |dependency: &&mut ChannelDependency| {
-                dependency.to == pair[1] && !dependency.is_broken
-            };
-            if let Some(dependency) = from.find(is_same) {
+            let from = self.dependencies.from[pair[0] as usize].iter_mut();
+            let mut same = from.filter(|dependency| dependency.to == pair[1]);
+            if let Some(dependency) = same.find(|dependency| !dependency.is_broken) {
                 dependency.removed = dependency.removed.wrapping_add(paths);
             }
         }

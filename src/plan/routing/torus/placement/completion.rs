@@ -251,17 +251,10 @@ impl Placement<'_> {
     /// The repair of a cable that would tell which of several positions a switch has.
     fn settling_cable(&self, fabric: &Fabric, switch: SwitchId, candidates: &[Position]) -> String {
         let &[first, second, ..] = candidates else { return String::new() };
-        let placed_around = |at: Position| {
-            Direction::ALL
-                .into_iter()
-                .filter(move |&way| {
-                    self.lattice.is_active(way.axis()) && !self.lattice.is_edge(at, way)
-                })
-                .map(move |way| self.lattice.step(at, way))
-        };
-        let peers = [first, second].into_iter().flat_map(placed_around).filter(|&peer| {
-            let touches = |at: Position| placed_around(at).any(|next| next == peer);
-            touches(first) != touches(second)
+        let around = [first, second].into_iter().flat_map(|at| self.steps_from(at));
+        let peers = around.filter(|&peer| {
+            self.steps_from(first).any(|next| next == peer)
+                != self.steps_from(second).any(|next| next == peer)
         });
         let mut names = peers.filter_map(|at| {
             let peer = self.switches[at.index()].filter(|&peer| !is_cabled(self.cabling, peer, switch))?;
@@ -274,6 +267,16 @@ impl Placement<'_> {
             ))
         });
         names.next().unwrap_or_default()
+    }
+
+    /// The positions one step from `at`.
+    fn steps_from(&self, at: Position) -> impl Iterator<Item = Position> + '_ {
+        Direction::ALL
+            .into_iter()
+            .filter(move |&way| {
+                self.lattice.is_active(way.axis()) && !self.lattice.is_edge(at, way)
+            })
+            .map(move |way| self.lattice.step(at, way))
     }
 }
 

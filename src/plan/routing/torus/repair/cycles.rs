@@ -14,6 +14,10 @@ const MAX_CYCLES: usize = 1 << 14;
 /// The nodes from the end of a dependency to its start, by dependency.
 pub(super) type CyclePaths = FxHashMap<Dependency, Box<[u32]>>;
 
+fn is_whole(path: &[u32], is_present: impl Fn(u32, u32) -> bool) -> bool {
+    path.windows(2).all(|pair| is_present(pair[0], pair[1]))
+}
+
 /// Known cycles.
 #[derive(Clone, Default)]
 pub(super) struct Cycles {
@@ -39,12 +43,11 @@ impl Cycles {
         dependency: Dependency,
         is_present: impl Fn(u32, u32) -> bool,
     ) -> bool {
-        let is_whole = |path: &[u32]| path.windows(2).all(|pair| is_present(pair[0], pair[1]));
-        if self.now.get(&dependency).is_some_and(|path| is_whole(path)) {
+        if self.now.get(&dependency).is_some_and(|path| is_whole(path, &is_present)) {
             return true;
         }
         match self.before.get(&dependency) {
-            Some(path) if is_whole(path) => {
+            Some(path) if is_whole(path, &is_present) => {
                 let path = path.clone();
                 self.add(dependency, path);
                 true

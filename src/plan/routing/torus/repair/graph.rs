@@ -386,7 +386,7 @@ mod tests {
         let mut below = random(seed);
         let mut added = Vec::new();
         let count = graph.nodes.len() as u32;
-        let result = |_| {
+        let results = (0..5_000).map(|_| {
             let dependency = Dependency { node: below(count), branch: below(NODES) };
             let result = graph.add(dependency);
             if result == Added::New {
@@ -397,7 +397,7 @@ mod tests {
                 graph.remove(&[removed]);
             }
             result as usize
-        };
-        (0..5_000).map(result).collect()
+        });
+        results.collect()
     }
 }

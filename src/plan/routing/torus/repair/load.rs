@@ -73,12 +73,10 @@ impl ChannelLoads {
         let mut loads = Self::none(positions);
         let mut trees = Trees::new(positions);
         let dead: Vec<u32> = grid.missing().map(|at| at.0).collect();
-        let all = || grid.lattice.positions().map(|at| at.0);
         for (to, group) in broken.groups() {
             if grid.switches[to as usize].is_none() {
-                all()
-                    .filter(|&at| at != to)
-                    .for_each(|at| trees.add_source(at, routes.hops(at, to)));
+                let others = grid.lattice.positions().map(|at| at.0).filter(|&at| at != to);
+                others.for_each(|at| trees.add_source(at, routes.hops(at, to)));
             } else {
                 let sources =
                     group.iter().map(|detour: &Detour| detour.at).chain(dead.iter().copied());

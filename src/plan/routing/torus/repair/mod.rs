@@ -239,10 +239,9 @@ impl RepairSearch<'_> {
     /// by torus-2QoS's rule.
     fn route(&mut self, graph: &mut ChannelGraph, detours: &mut ReplacedHops, hard: &[u32]) {
         let Self { grid, router, max_work, .. } = self;
-        let destinations = || grid.placed().map(|(at, _)| at.0);
         let first = hard.iter().flat_map(|&to| [(RepairStep::Rule, to), (RepairStep::Search, to)]);
-        let by_rule = destinations().map(|to| (RepairStep::Rule, to));
-        let by_search = destinations().map(|to| (RepairStep::Search, to));
+        let by_rule = grid.placed().map(|(to, _)| (RepairStep::Rule, to.0));
+        let by_search = grid.placed().map(|(to, _)| (RepairStep::Search, to.0));
         for (step, to) in first.chain(by_rule).chain(by_search) {
             match step {
                 RepairStep::Rule => router.by_rule(graph, detours, to),

@@ -72,7 +72,7 @@ pub(in crate::plan::routing::torus) fn summary(grid: &Grid, routes: &RepairedRou
 /// What is missing, and what that does to the routes.
 pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRoutes) -> String {
     let stats = &routes.stats;
-    let mean = |hops: u64| hops as f64 / stats.detours.max(1) as f64;
+    let routed_around = stats.detours.max(1) as f64;
     let connected = match routes.unrouted.len() {
         0 => "all connected".to_owned(),
         count => {
@@ -84,8 +84,8 @@ pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRo
         count => format!(
             "routed around: {count} of {} pairs of switches use detours (mean {:.1} hops instead of {:.1}, longest {})",
             stats.pairs,
-            mean(stats.hops),
-            mean(stats.healthy_hops),
+            stats.hops as f64 / routed_around,
+            stats.healthy_hops as f64 / routed_around,
             stats.longest
         ),
     };
@@ -98,25 +98,26 @@ pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRo
 fn missing_parts(grid: &Grid) -> Option<String> {
     let lattice = &grid.lattice;
     let switches = grid.missing().count();
-    let ways = || (0..3).filter(|&axis| lattice.is_active(axis)).map(Direction::plus);
-    let lacks_cable = |&way: &Direction| {
-        move |at| {
+    let mut cables = 0;
+    for way in (0..3).filter(|&axis| lattice.is_active(axis)).map(Direction::plus) {
+        let lacking = grid.placed().filter(|&(at, _)| {
             !lattice.is_edge(at, way)
                 && grid.is_present(lattice.step(at, way))
                 && !grid.has_cable(at, way)
-        }
-    };
-    let cables = ways()
-        .map(|way| grid.placed().map(|(at, _)| at).filter(|&at| lacks_cable(&way)(at)).count())
-        .sum::<usize>();
-    let verb = |count: usize| if count == 1 { "is" } else { "are" };
-    let switches_text = counted(switches, "switch", "switches");
-    let cables_text = counted(cables, "cable between neighbours", "cables between neighbours");
+        });
+        cables += lacking.count();
+    }
+    let are_cables =
+        counted(cables, "cable between neighbours is", "cables between neighbours are");
     match (switches, cables) {
         (0, 0) => None,
-        (_, 0) => Some(format!("{switches_text} {} missing", verb(switches))),
-        (0, _) => Some(format!("{cables_text} {} missing", verb(cables))),
-        _ => Some(format!("{switches_text} and {cables_text} are missing")),
+        (_, 0) => Some(format!("{} missing", counted(switches, "switch is", "switches are"))),
+        (0, _) => Some(format!("{are_cables} missing")),
+        _ => {
+            let switches = counted(switches, "switch", "switches");
+            let cables = counted(cables, "cable between neighbours", "cables between neighbours");
+            Some(format!("{switches} and {cables} are missing"))
+        }
     }
 }
 

@@ -189,8 +189,7 @@ impl<'a> Growth<'a> {
         let back = way ^ 1;
         let leaf = present.neighbor(at, way);
         let branches = self.branches[at as usize];
-        let others = || (0..6u8).filter(move |other| branches >> other & 1 == 1);
-        for other in others() {
+        for other in (0..6u8).filter(|other| branches >> other & 1 == 1) {
             let neighbor = present.neighbor(at, other);
             // Packets from the leaf come on VL 0.
             let out = self.vl(back / 2, other);
