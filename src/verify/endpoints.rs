@@ -29,8 +29,10 @@ impl Endpoint {
 
     /// True if the same routes lead to both, with the same SLs.
     pub(super) fn has_same_route(&self, other: &Self) -> bool {
-        let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
-        place(self) == place(other)
+        self.group == other.group
+            && self.switch == other.switch
+            && self.lid == other.lid
+            && self.exit == other.exit
     }
 }
 

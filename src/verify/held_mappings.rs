@@ -61,14 +61,14 @@ impl HeldMappings {
         for switch in fabric.switch_ids() {
             let node = fabric.switches()[switch.index()];
             let known = self.switches.get(&fabric.node(node).guid());
-            let is_known = |pair: &MappedPorts| {
-                known.is_some_and(|maps| matches!(maps.get(pair), Some(Some(_))))
-            };
             for output in
                 ports_in_use(fabric, switch).filter(|&num| leads_to_switch(fabric, switch, num))
             {
                 let pairs = ports_in_use(fabric, switch).map(|input| MappedPorts { input, output });
-                missing.extend(pairs.filter(|pair| !is_known(pair)).map(|pair| (node, pair)));
+                let unknown = pairs.filter(|pair| {
+                    !known.is_some_and(|maps| matches!(maps.get(pair), Some(Some(_))))
+                });
+                missing.extend(unknown.map(|pair| (node, pair)));
             }
         }
         missing

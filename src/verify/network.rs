@@ -131,7 +131,6 @@ pub(super) struct SwitchNetwork {
 
 impl SwitchNetwork {
     pub(super) fn new(fabric: &Fabric) -> Self {
-        let peer = |port: PortId| fabric.port(port).peer;
         let mut network = Self {
             hops: vec![NextHop::UNCONNECTED; fabric.ports().len()],
             channels: Vec::new(),
@@ -146,12 +145,14 @@ impl SwitchNetwork {
             network.ranges.push((network.channels.len() as u32, 0));
             for num in 1..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
-                if let Some(to) = peer(port).and_then(|peer| fabric.node_of(peer).switch) {
+                if let Some(to) =
+                    fabric.port(port).peer.and_then(|peer| fabric.node_of(peer).switch)
+                {
                     network.add_channel(from, to, port);
                 }
             }
         }
-        network.join_ends(peer);
+        network.join_ends(fabric);
         network
     }
 
@@ -164,10 +165,10 @@ impl SwitchNetwork {
         self.channels.push(Channel { port, from, to, out_index, in_index: 0 });
     }
 
-    fn join_ends(&mut self, peer: impl Fn(PortId) -> Option<PortId>) {
+    fn join_ends(&mut self, fabric: &Fabric) {
         for index in 0..self.channels.len() {
             let channel = self.channels[index];
-            let Some(peer) = peer(channel.port) else { continue };
+            let Some(peer) = fabric.port(channel.port).peer else { continue };
             let width = self.degree(channel.to);
             let in_index = self.hops[peer.index()].out_index;
             self.channels[index].in_index = in_index;
@@ -276,6 +277,13 @@ impl SwitchNetwork {
     #[inline]
     pub(super) fn hop(&self, slot: u32) -> &NextHop {
         &self.hops[slot as usize]
+    }
+
+    /// The channel of port `num` of a switch; [`NONE`] if it leads to no switch.
+    #[inline]
+    pub(super) fn channel_of_port(&self, switch: u32, num: u8) -> u32 {
+        let slot = self.slot(switch, num);
+        if slot == NONE { NONE } else { self.hop(slot).channel }
     }
 
     /// Slot of port `num` of a switch; [`NONE`] if it has no such port.

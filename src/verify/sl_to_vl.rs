@@ -111,18 +111,16 @@ impl SlToVlMaps {
     ) -> bool {
         let now = of_switch(fabric, plan, network, switch);
         let channels = network.out_of(switch);
-        let ranks = || {
-            (0..channels.len())
-                .filter(|out_index: &usize| !is_dead((channels.start + out_index) as u32))
-        };
+        let ranks: Vec<usize> = (0..channels.len())
+            .filter(|out_index| !is_dead((channels.start + out_index) as u32))
+            .collect();
         let first = self.first[switch.index()];
-        let same_through = |input: usize, output: usize| {
-            let index = input * channels.len() + output;
-            self.through[first + index] == now.through[index]
-        };
-        ranks().all(|output| {
+        ranks.iter().all(|&output| {
             self.local[channels.start + output] == now.local[output]
-                && ranks().all(|input| same_through(input, output))
+                && ranks.iter().all(|&input| {
+                    let index = input * channels.len() + output;
+                    self.through[first + index] == now.through[index]
+                })
         })
     }
 

@@ -65,21 +65,20 @@ impl Triples {
     /// Removes the SLs of all triples that contain a channel. Changes no sets that share a page.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
-        let inputs = |from| 0..=network.degree(from) as u16;
-        let mut clear = |channel: u32, input, next| {
-            let hop = network.hop_of(channel);
-            self.set(hop.channel_sets().index(input, next), 0);
-        };
+        let inputs = 0..=network.degree(from) as u16;
+        let sets = network.hop_of(channel).channel_sets();
         for next in 0..network.degree(to) as u16 {
-            inputs(from).for_each(|input| clear(channel, input, next));
+            inputs.clone().for_each(|input| self.set(sets.index(input, next), 0));
         }
         for after in network.out_of(to) {
             let width = network.degree(network.channels[after].to) as u16;
-            (0..width).for_each(|next| clear(after as u32, in_index + 1, next));
+            let sets = network.hop_of(after as u32).channel_sets();
+            (0..width).for_each(|next| self.set(sets.index(in_index + 1, next), 0));
         }
         for before in network.into(from) {
-            let inputs = inputs(network.channels[before as usize].from);
-            inputs.for_each(|input| clear(before, input, out_index));
+            let inputs = 0..=network.degree(network.channels[before as usize].from) as u16;
+            let sets = network.hop_of(before).channel_sets();
+            inputs.for_each(|input| self.set(sets.index(input, out_index), 0));
         }
     }
 

@@ -119,7 +119,7 @@ pub(super) fn survey<'a>(
         by_lid[to.lid.index()] = Some(to);
     }
     let is_wanted: Vec<bool> = by_lid.iter().map(Option::is_some).collect();
-    let count = |(switch, (table, here)): (usize, (&Arc<Lft>, &SourcePorts))| {
+    let counts = tables.par_iter().zip(sources).enumerate().map(|(switch, (table, here))| {
         let mut pairs = UnroutedPairs::default();
         if here.ports.is_empty() {
             return pairs;
@@ -134,8 +134,7 @@ pub(super) fn survey<'a>(
             }
         }
         pairs
-    };
-    let counts = tables.par_iter().zip(sources).enumerate().map(count);
+    });
     counts.reduce(UnroutedPairs::default, |mut all, part| {
         all.append(&part);
         all

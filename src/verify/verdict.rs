@@ -125,13 +125,13 @@ impl Summary {
     /// True if routes are better than others by loops of hosts' traffic and hosts without routes:
     /// better in one respect and not worse in any.
     pub(super) fn is_better_than(&self, other: &Self) -> bool {
-        let measures = |summary: &Self| {
-            let left_out = summary.left_out.len();
-            [usize::from(summary.has_host_loop), summary.unrouted.hosts, left_out]
-        };
-        let own = measures(self);
-        let others = measures(other);
+        let own = self.measures();
+        let others = other.measures();
         own != others && own.iter().zip(others).all(|(&own, other)| own <= other)
+    }
+
+    fn measures(&self) -> [usize; 3] {
+        [usize::from(self.has_host_loop), self.unrouted.hosts, self.left_out.len()]
     }
 
     /// Adds the warnings about end ports and pairs without routes.

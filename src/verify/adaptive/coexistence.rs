@@ -127,6 +127,17 @@ struct LidWays {
     needs_order: Vec<bool>,
 }
 
+impl LidWays {
+    /// Adds a far end to those of the switch whose first one is at `begin`.
+    fn add(&mut self, begin: usize, next: Option<u32>) -> u32 {
+        let Some(next) = next else { return NONE };
+        if !self.next[begin..].contains(&next) {
+            self.next.push(next);
+        }
+        next
+    }
+}
+
 impl<'a> CoexistingTables<'a> {
     pub fn new(
         fabric: &Fabric,
@@ -237,24 +248,21 @@ impl<'a> CoexistingTables<'a> {
         for (switch, after) in self.after.iter().enumerate() {
             let begin = scratch.next.len();
             scratch.first.push(begin);
-            let mut add = |port: u8| {
-                let next = self.links.behind(switch, port);
-                if let Some(next) = next.filter(|next| !scratch.next[begin..].contains(next)) {
-                    scratch.next.push(next);
-                }
-                next.unwrap_or(NONE)
-            };
-            let before = self.before[switch].map_or(NONE, |table| add(table.entry(lid)));
+            let before = self.before[switch].map_or(NONE, |table| {
+                scratch.add(begin, self.links.behind(switch, table.entry(lid)))
+            });
             let choices = (self.choices)(SwitchId(switch as u32), lid);
             // A switch chooses among the ports with a link.
-            let has_choice = choices
-                .is_none_or(|ports| ports.iter().filter(|&port| add(port) != NONE).count() > 0);
+            let has_choice = choices.is_none_or(|ports| {
+                let linked = ports
+                    .iter()
+                    .filter(|&port| scratch.add(begin, self.links.behind(switch, port)) != NONE);
+                linked.count() > 0
+            });
             let old = scratch.next.len() - begin;
             let mut ways =
                 Ways { drops_before: before == NONE || !has_choice, after: NONE, old, all: 0 };
-            let next = self.links.behind(switch, after.entry(lid));
-            ways.after = next.unwrap_or(NONE);
-            scratch.next.extend(next.filter(|next| !scratch.next[begin..].contains(next)));
+            ways.after = scratch.add(begin, self.links.behind(switch, after.entry(lid)));
             ways.all = scratch.next.len() - begin;
             scratch.ways.push(ways);
         }

@@ -122,10 +122,16 @@ impl UnionPass<'_> {
             .par_chunks(LIDS_PER_CHUNK)
             .map(|chunk| self.routes_of(chunk, groups))
             .collect();
-        let (safe, broken): (Vec<_>, Vec<_>) =
-            routes.into_iter().flatten().partition(|(_, is_safe)| *is_safe);
-        let routes = |of: Vec<(Route, bool)>| of.into_iter().map(|(route, _)| route).collect();
-        (routes(safe), routes(broken))
+        let mut safe = Vec::new();
+        let mut broken = Vec::new();
+        for (route, is_safe) in routes.into_iter().flatten() {
+            if is_safe {
+                safe.push(route);
+            } else {
+                broken.push(route);
+            }
+        }
+        (safe, broken)
     }
 
     /// The routes to some LIDs, each with whether all packets arrive.

@@ -77,6 +77,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn add_all(model: &mut [[u16; VLS]], adds: &[(usize, usize, u32)]) {
+        let pairs = model.len();
+        for &(pair, vl, awaited) in adds {
+            model[pair % pairs][vl] |= 1 << awaited;
+        }
+    }
+
     proptest! {
         #[test]
         fn behaves_like_a_full_table(
@@ -87,12 +94,7 @@ mod tests {
         ) {
             let mut model = vec![[0u16; VLS]; pairs];
             let (first, later) = adds.split_at(early.min(adds.len()));
-            let apply = |model: &mut Vec<[u16; VLS]>, adds: &[(usize, usize, u32)]| {
-                for &(pair, vl, awaited) in adds {
-                    model[pair % pairs][vl] |= 1 << awaited;
-                }
-            };
-            apply(&mut model, first);
+            add_all(&mut model, first);
             let used = model.iter().flat_map(|sets| sets.iter().zip(0..));
             let used = used.filter(|(set, _)| **set != 0).fold(0, |used, (_, vl)| used | 1u16 << vl);
             let mut table = AwaitedVls::new(used, pairs);
@@ -100,7 +102,7 @@ mod tests {
             for &(pair, vl, awaited) in later {
                 table.add(pair % pairs, vl, awaited);
             }
-            apply(&mut model, later);
+            add_all(&mut model, later);
             let cleared = cleared % pairs;
             table.clear(cleared..cleared + 1);
             model[cleared] = [0; VLS];

@@ -13,30 +13,36 @@ use std::collections::HashMap;
 pub(super) fn stays_acyclic(
     cdg: &DependencyGraph,
     ranks: &ChainRanks,
-    is_dead: impl Fn(u32) -> bool,
     added: &[(u32, u32)],
+    is_dead: impl Fn(u32) -> bool,
 ) -> bool {
-    let rank = |node: u32| ranks.of(node);
-    let is_out_of_order = |&&(from, to): &&(u32, u32)| {
-        // A node without any dependency in the graph has no rank.
-        rank(from) == NO_RANK || rank(to) == NO_RANK || rank(from) <= rank(to)
-    };
-    let out_of_order = || added.iter().filter(is_out_of_order);
-    let ranked = out_of_order().map(|&(from, _)| rank(from)).filter(|&rank| rank != NO_RANK);
+    let out_of_order: Vec<(u32, u32)> =
+        added.iter().copied().filter(|&(from, to)| is_out_of_order(ranks, from, to)).collect();
+    let ranked = out_of_order.iter().map(|&(from, _)| ranks.of(from));
+    let ranked = ranked.filter(|&rank| rank != NO_RANK);
     let lowest = ranked.min().unwrap_or(0);
     let mut more: HashMap<u32, Vec<u32>> = HashMap::new();
     for &(from, to) in added {
         more.entry(from).or_default().push(to);
     }
-    let is_inside = |node: u32| rank(node) >= lowest && !is_dead(node);
+    let is_inside = |node: u32| ranks.of(node) >= lowest && !is_dead(node);
     let successors = |node: u32| -> Vec<u32> {
         let added = more.get(&node).into_iter().flatten().copied();
         cdg.successors(node).chain(added).filter(|&next| is_inside(next)).collect()
     };
     let mut search = DepthFirstSearch { marks: vec![Mark::New; cdg.len()], path: Vec::new() };
-    out_of_order()
+    out_of_order
+        .iter()
         .filter(|&&(_, to)| is_inside(to))
         .all(|&(_, to)| search.is_acyclic_from(to, &successors))
+}
+
+/// True if a dependency does not lead to a node of lower rank. A node without any dependency in the
+/// graph has no rank.
+fn is_out_of_order(ranks: &ChainRanks, from: u32, to: u32) -> bool {
+    let rank = ranks.of(from);
+    let next = ranks.of(to);
+    rank == NO_RANK || next == NO_RANK || rank <= next
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

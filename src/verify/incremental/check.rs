@@ -109,8 +109,10 @@ impl Proof {
         add_all(&mut traced.triples, &new_destinations.triples);
         let group_notes = self.check_groups(fabric, plan, &changes, &mut traced.triples)?;
         let dependencies = self.new_dependencies(&traced.triples)?;
-        let is_dead = |node: u32| changes.channels.contains(&channel_of(node));
-        if !stays_acyclic(&self.cdg, &self.ranks, is_dead, &dependencies) {
+        let is_acyclic = stays_acyclic(&self.cdg, &self.ranks, &dependencies, |node| {
+            changes.channels.contains(&channel_of(node))
+        });
+        if !is_acyclic {
             return None;
         }
         let mut summary = Summary {

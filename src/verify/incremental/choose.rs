@@ -88,24 +88,36 @@ fn check_incrementally(
     fabric: &Fabric,
     plan: &Plan,
     checks: &Checks,
-    Known { proof, difference }: Known<'_>,
+    known: Known<'_>,
 ) -> Option<(Summary, PassedFindings)> {
-    // Vports may get LIDs and lose them while all nodes stay.
-    let has_same_lids = Arc::ptr_eq(&proof.plan.lids, &plan.lids) || proof.plan.lids == plan.lids;
-    let against_plan_in_force = || match difference.filter(|_| has_same_lids) {
-        Some(difference) => proof.check_changes(fabric, plan, checks, difference),
-        None => proof.check_changed_nodes(fabric, plan, checks),
-    };
-    let against_fault_free = || proof.check_against_fault_free(fabric, plan, checks);
+    let proof = known.proof;
     // The old and new routes around a returned switch mostly form a cycle together.
     let has_returned_switch = fabric.switches().len() > proof.fabric.switches().len();
     let (base, summary, additions) = if has_returned_switch {
-        against_fault_free().or_else(against_plan_in_force)?
+        proof
+            .check_against_fault_free(fabric, plan, checks)
+            .or_else(|| check_against_plan_in_force(fabric, plan, checks, known))?
     } else {
-        against_plan_in_force().or_else(against_fault_free)?
+        check_against_plan_in_force(fabric, plan, checks, known)
+            .or_else(|| proof.check_against_fault_free(fabric, plan, checks))?
     };
     let base = Proof { fault_free: Some(proof.fault_free_proof()), ..base };
     Some((summary, PassedFindings::Incremental(Box::new((base, additions)))))
+}
+
+fn check_against_plan_in_force(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    known: Known<'_>,
+) -> Option<(Proof, Summary, Additions)> {
+    let proof = known.proof;
+    // Vports may get LIDs and lose them while all nodes stay.
+    let has_same_lids = Arc::ptr_eq(&proof.plan.lids, &plan.lids) || proof.plan.lids == plan.lids;
+    match known.difference.filter(|_| has_same_lids) {
+        Some(difference) => proof.check_changes(fabric, plan, checks, difference),
+        None => proof.check_changed_nodes(fabric, plan, checks),
+    }
 }
 
 /// The findings in a plan that passed. The proof is made from them later, off the critical path.

@@ -20,6 +20,7 @@ use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
+use crate::plan::routing::Routing;
 use crate::verify::limits;
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, add_all};
@@ -76,13 +77,13 @@ impl MulticastVerifier {
         if limits::check_groups(fabric, plan, switches).total > 0 {
             return None;
         }
-        let is_new = |channel, input, next, sls| {
-            let unknown = proof.unknown_sls(channel, input, next, sls);
-            unknown != 0 && unknown & !added_count(&self.added, channel, input, next) != 0
-        };
         let mlids = &changed.mlids;
         let network = &proof.network;
-        let (triples, found) = trace_groups(fabric, plan, mlids, network, is_new)?;
+        let traced = trace_groups(fabric, plan, mlids, network, |channel, input, next, sls| {
+            let unknown = proof.unknown_sls(channel, input, next, sls);
+            unknown != 0 && unknown & !added_count(&self.added, channel, input, next) != 0
+        });
+        let (triples, found) = traced?;
         self.add_triples(proof, &triples)?;
         self.notes.retain(|(mlid, _)| !mlids.contains(mlid));
         self.notes.extend(found);
@@ -101,7 +102,7 @@ impl MulticastVerifier {
         dependencies.sort_unstable();
         dependencies.dedup();
         let grows = dependencies.len() > self.dependencies.len();
-        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, |_| false, &dependencies) {
+        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, &dependencies, |_| false) {
             return None;
         }
         self.dependencies = dependencies;
@@ -132,19 +133,18 @@ fn is_same_fabric(old: &Fabric, new: &Fabric) -> bool {
 /// True if two plans have the same LIDs, routes and SL to VL mappings.
 fn has_same_routes(one: &Plan, two: &Plan) -> bool {
     let same_lids = Arc::ptr_eq(&one.lids, &two.lids) || one.lids == two.lids;
-    let old = &one.routing.policy;
-    let new = &two.routing.policy;
-    let same_routing = || {
-        let same_sls = new.changes_since(&**old).is_some_and(|changes| changes.is_empty());
-        same_sls
-            && old.guarantees_no_credit_loops() == new.guarantees_no_credit_loops()
-            && one.routing.lfts.len() == two.routing.lfts.len()
-            && changed_switches(&one.routing.lfts, &two.routing.lfts).is_empty()
-    };
     same_lids
-        && (Arc::ptr_eq(&one.routing, &two.routing) || same_routing())
+        && (Arc::ptr_eq(&one.routing, &two.routing) || is_same_routing(&one.routing, &two.routing))
         && one.ports.len() == two.ports.len()
         && one.qos.sl_to_vl == two.qos.sl_to_vl
+}
+
+fn is_same_routing(old: &Routing, new: &Routing) -> bool {
+    let policy = &new.policy;
+    policy.changes_since(&*old.policy).is_some_and(|changes| changes.is_empty())
+        && old.policy.guarantees_no_credit_loops() == policy.guarantees_no_credit_loops()
+        && old.lfts.len() == new.lfts.len()
+        && changed_switches(&old.lfts, &new.lfts).is_empty()
 }
 
 /// The differences between the multicast trees of two plans.

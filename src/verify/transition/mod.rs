@@ -319,18 +319,15 @@ impl TransitionPass<'_> {
 
     /// Reads the entries of all switches for a LID; true if one of them changes.
     fn read(&self, lid: Lid, new: &[u8], old: &[u8], scratch: &mut LidScratch) -> bool {
-        let channel = |switch: u32, port: u8| {
-            let slot = if port == LFT_NO_PATH { NONE } else { self.network.slot(switch, port) };
-            if slot == NONE { NONE } else { self.network.hop(slot).channel }
-        };
         let mut differs = false;
         let entries = new.iter().zip(old);
         for ((entry, switch), (&new, &old)) in scratch.entries.iter_mut().zip(0..).zip(entries) {
-            *entry = SwitchEntries { new: channel(switch, new), ..SwitchEntries::NO_RANK };
+            let channel = channel_of_entry(self.network, switch, new);
+            *entry = SwitchEntries { new: channel, ..SwitchEntries::NO_RANK };
             if new != old {
                 differs = true;
                 entry.changes = true;
-                entry.old = channel(switch, old);
+                entry.old = channel_of_entry(self.network, switch, old);
                 entry.keeps_new_route = (self.keeps_new_route)(SwitchId(switch), lid);
             }
         }
@@ -405,6 +402,11 @@ impl TransitionPass<'_> {
         let out_index = self.network.channels[next as usize].out_index;
         self.triples.add(hop.channel_sets(), input, out_index, sls);
     }
+}
+
+/// The channel to which a switch forwards by an entry of its table.
+fn channel_of_entry(network: &SwitchNetwork, switch: u32, entry: u8) -> u32 {
+    if entry == LFT_NO_PATH { NONE } else { network.channel_of_port(switch, entry) }
 }
 
 /// One end port of each SL group by switch of `fabric`, with the ids of `stage`.

@@ -54,21 +54,18 @@ impl TransitionPass<'_> {
         let mut senders = only_sending.to_vec();
         for (switch, mask) in entries {
             for num in mask.iter() {
-                let slot = self.network.slot(switch.0, num);
-                let channel = if slot == NONE { NONE } else { self.network.hop(slot).channel };
-                match channel {
+                match self.network.channel_of_port(switch.0, num) {
                     NONE => senders.push(switch),
                     channel => outs.entry(switch).or_default().push(channel),
                 }
             }
         }
-        let none = Vec::new();
-        let from = |switch: SwitchId| outs.get(&switch).unwrap_or(&none).iter().copied();
-        states.extend(senders.into_iter().flat_map(from).map(|channel| (LOCAL_INPUT, channel)));
+        let started = senders.iter().filter_map(|switch| outs.get(switch)).flatten();
+        states.extend(started.map(|&channel| (LOCAL_INPUT, channel)));
         let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
         while let Some((input, channel)) = states.pop() {
             let came = self.network.channels[channel as usize];
-            for next in from(came.to) {
+            for &next in outs.get(&came.to).into_iter().flatten() {
                 // A switch sends no copy back.
                 if self.network.channels[next as usize].out_index == came.in_index {
                     continue;
@@ -84,12 +81,12 @@ impl TransitionPass<'_> {
 
 /// The entries of a group by switch.
 fn tree(tables: &[Vec<(Mlid, PortMask)>], mlid: Mlid) -> Vec<(SwitchId, PortMask)> {
-    let entry = |table: &Vec<(Mlid, PortMask)>| {
-        let place = table.binary_search_by_key(&mlid, |entry| entry.0).ok()?;
-        Some(table[place].1)
-    };
     let switches = (0..).map(SwitchId).zip(tables);
-    switches.filter_map(|(switch, table)| Some((switch, entry(table)?))).collect()
+    let masks = switches.filter_map(|(switch, table)| {
+        let place = table.binary_search_by_key(&mlid, |entry| entry.0).ok()?;
+        Some((switch, table[place].1))
+    });
+    masks.collect()
 }
 
 /// True if the cables that these masks use form a loop, so that a packet may return to a switch. A
