@@ -51,4 +51,9 @@ impl CommandFailure {
     pub fn new(code: ExitCode, text: impl ToString) -> Self {
         Self { code, text: text.to_string() }
     }
+
+    /// An error in the configuration or in the files of a command.
+    pub fn config(text: impl ToString) -> Self {
+        Self::new(ExitCode::Config, text)
+    }
 }

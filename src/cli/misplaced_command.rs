@@ -33,12 +33,13 @@ fn names_command(root: &Command, word: &&String) -> bool {
 /// that is valid.
 fn with_command_first(name: &str, word: &str, argv: &[String]) -> Option<String> {
     let places = argv.iter().enumerate().filter(|(_, other)| *other == word);
-    let moved = places.map(|(place, _)| {
+    let mut moved = places.map(|(place, _)| {
         let others = argv.iter().enumerate().filter(|&(other, _)| other != place);
-        std::iter::once(name.to_owned()).chain(others.map(|(_, word)| word.clone())).collect()
+        let words = others.map(|(_, word)| word.clone());
+        std::iter::once(name.to_owned()).chain(words).collect::<Vec<_>>()
     });
-    let valid = |line: &Vec<String>| super::parse(line.iter().cloned()).is_ok();
-    moved.into_iter().find(valid).map(|line| line.join(" "))
+    let valid = moved.find(|line| super::parse(line.iter().cloned()).is_ok());
+    valid.map(|line| line.join(" "))
 }
 
 #[cfg(test)]

@@ -293,8 +293,9 @@ fn named_files(options: &Options) -> Vec<NamedFile<'_>> {
         ("lfts_file", options.lfts_file.as_deref()),
         ("lid_matrix_dump_file", options.lid_matrix_dump_file.as_deref()),
     ];
-    let of = |is_optional| move |(option, path)| NamedFile { option, path, is_optional };
-    optional.into_iter().map(of(true)).chain(required.into_iter().map(of(false))).collect()
+    let optional = optional.map(|(option, path)| NamedFile { option, path, is_optional: true });
+    let required = required.map(|(option, path)| NamedFile { option, path, is_optional: false });
+    optional.into_iter().chain(required).collect()
 }
 
 /// Reads from disk and keeps what was read, so that every file is read once.

@@ -24,8 +24,11 @@ pub fn render(diagnostic: &Diagnostic, text: &str) -> String {
 /// may have as many errors as lines.
 pub fn render_all(diagnostics: &[Diagnostic], text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
-    let line = |found: &Diagnostic| lines.get((found.line as usize).checked_sub(1)?).copied();
-    diagnostics.iter().map(|found| rendered(found, line(found))).collect()
+    let rendered = diagnostics.iter().map(|found| {
+        let index = (found.line as usize).checked_sub(1);
+        rendered(found, index.and_then(|index| lines.get(index).copied()))
+    });
+    rendered.collect()
 }
 
 fn rendered(diagnostic: &Diagnostic, source: Option<&str>) -> String {

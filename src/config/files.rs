@@ -294,21 +294,15 @@ pub struct RoutingFiles {
 impl RoutingFiles {
     /// Every error in the files.
     pub fn errors(&self) -> Vec<String> {
-        fn failed<T>(dump: &Option<Arc<Result<T, Vec<Note>>>>) -> &[Note] {
-            dump.as_deref().and_then(|dump| dump.as_ref().err()).map_or(&[], Vec::as_slice)
-        }
-        let of_lists = |lists: &GuidLists| -> Vec<Note> {
-            failed(&lists.lfts).iter().chain(failed(&lists.lid_matrix)).cloned().collect()
-        };
         let mut errors = self.list_errors.clone();
-        errors.extend(of_lists(&self.lists));
+        errors.extend(unread_dumps(&self.lists));
         match self.chain.as_deref() {
             None => {}
             Some(Err(found)) => errors.extend(found.iter().cloned()),
             Some(Ok(chain)) => {
                 errors.extend(chain.skipped.iter().cloned());
                 for step in &chain.steps {
-                    errors.extend(of_lists(&step.lists));
+                    errors.extend(unread_dumps(&step.lists));
                     errors.extend(step.torus_config.iter().flat_map(|config| {
                         config.as_ref().err().map_or(&[][..], Vec::as_slice).iter().cloned()
                     }));
@@ -317,6 +311,13 @@ impl RoutingFiles {
         }
         errors.iter().map(ToString::to_string).collect()
     }
+}
+
+fn unread_dumps(lists: &GuidLists) -> Vec<Note> {
+    fn failed<T>(dump: &Option<Arc<Result<T, Vec<Note>>>>) -> &[Note] {
+        dump.as_deref().and_then(|dump| dump.as_ref().err()).map_or(&[], Vec::as_slice)
+    }
+    failed(&lists.lfts).iter().chain(failed(&lists.lid_matrix)).cloned().collect()
 }
 
 /// Reads the files of the configured routing engines. Lines with errors in lists are skipped with

@@ -186,9 +186,11 @@ struct ListLine<'a> {
 impl<'a> ListLine<'a> {
     fn new(file: &'a Path, number: u32, text: &'a str) -> Self {
         let text = without_comment(text);
-        let column = |word: &str| text[..word.as_ptr() as usize - text.as_ptr() as usize].chars();
-        let words = text.split_ascii_whitespace();
-        let words = words.map(|word| (column(word).count() as u32 + 1, word)).collect();
+        let words = text.split_ascii_whitespace().map(|word| {
+            let before = &text[..word.as_ptr() as usize - text.as_ptr() as usize];
+            (before.chars().count() as u32 + 1, word)
+        });
+        let words = words.collect();
         Self { file, number, words, end: text.trim_end().chars().count() as u32 + 1 }
     }
 

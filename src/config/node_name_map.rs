@@ -27,30 +27,27 @@ pub fn parse(file: &Path, text: &str) -> (Vec<NamedNode>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut seen = HashSet::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let mut say = |(at, severity, message): Finding| {
-            let column = line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1;
-            let file = file.to_path_buf();
-            diagnostics.push(Diagnostic {
-                file,
-                line: number,
-                column,
-                severity,
-                message,
-                code: None,
-            });
-        };
-        match entry(line) {
-            Ok(None) => {}
+        let finding = match entry(line) {
+            Ok(None) => None,
             Ok(Some((guid, ..))) if !seen.insert(guid) => {
                 let message = format!("GUID {guid} is repeated; its first name is used");
-                say((line.len() - line.trim_start().len(), Severity::Warning, message));
+                Some((line.len() - line.trim_start().len(), Severity::Warning, message))
             }
             Ok(Some((guid, name, warning))) => {
                 names.push((guid, name.into()));
-                warning.into_iter().for_each(say);
+                warning
             }
-            Err(finding) => say(finding),
-        }
+            Err(finding) => Some(finding),
+        };
+        let Some((at, severity, message)) = finding else { continue };
+        diagnostics.push(Diagnostic {
+            file: file.to_path_buf(),
+            line: number,
+            column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
+            severity,
+            message,
+            code: None,
+        });
     }
     (names, diagnostics)
 }
@@ -168,8 +165,8 @@ mod tests {
         fn written_names_are_read(names in proptest::collection::btree_map(
             proptest::num::u64::ANY, "[ -!$-~]*[!$-~]", 0..8,
         )) {
-            let line = |(guid, name): (&u64, &String)| format!("{guid:#x} \"{name}\" # c\n");
-            let text: String = names.iter().map(line).collect();
+            let lines = names.iter().map(|(guid, name)| format!("{guid:#x} \"{name}\" # c\n"));
+            let text: String = lines.collect();
             let (read, found) = parsed(&text);
             proptest::prop_assert_eq!(found, Vec::<String>::new());
             proptest::prop_assert_eq!(read, names.into_iter().collect::<Vec<_>>());

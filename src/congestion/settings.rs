@@ -207,12 +207,9 @@ mod tests {
         let empty = vec![(0, vec![CctEntry::default(); 64])];
         assert_eq!(blocks(&settings("")), empty);
         assert_eq!(blocks(&settings("cc_cct 1:5\n")), empty);
-        let of = |count: u16| {
-            let entries: Vec<String> = (0..count).map(|at| format!("{}:{at}", at % 4)).collect();
-            blocks(&settings(&format!("cc_cct {}\n", entries.join(","))))
-        };
         for (count, used) in [(2, &[2][..]), (64, &[64]), (65, &[64, 1]), (128, &[64, 64])] {
-            let blocks = of(count);
+            let entries: Vec<String> = (0..count).map(|at| format!("{}:{at}", at % 4)).collect();
+            let blocks = blocks(&settings(&format!("cc_cct {}\n", entries.join(","))));
             assert_eq!(blocks.len(), used.len(), "{count}");
             for (number, (limit, entries)) in blocks.iter().enumerate() {
                 assert_eq!(*limit, count - 1);

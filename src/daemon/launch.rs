@@ -108,7 +108,7 @@ pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Command
 }
 
 pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, CommandFailure> {
-    configuration::read(args).map_err(|text| CommandFailure::new(ExitCode::Config, text))
+    configuration::read(args).map_err(CommandFailure::config)
 }
 
 /// Reads the files that the options name.
@@ -117,7 +117,7 @@ pub(crate) fn read_files(options: &Options) -> Result<Arc<ConfigFiles>, CommandF
     match files.partitions_error {
         Some(text) => {
             let text = format!("{text}\ntorus-sm does not start with an invalid partitions.conf");
-            Err(CommandFailure::new(ExitCode::Config, text))
+            Err(CommandFailure::config(text))
         }
         None => Ok(Arc::new(files)),
     }
@@ -309,21 +309,20 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
         let module_flags = files.module_flags.clone();
         let log = log.clone();
         let in_force = in_force.clone();
-        let on_applied = move || {
-            log.reconfigure(&LogConfig::from(&applied_options));
-            log.set_module_flags(module_flags);
-            let changes = running.changes(&applied_options);
-            if !changes.is_empty() {
-                info!("these keys took effect: {changes}");
-            }
-            *in_force.lock().unwrap_or_else(PoisonError::into_inner) = applied_options;
-        };
         Ok(Configuration {
             options,
             files,
             notes,
             ignored_lines: read.mistakes,
-            on_applied: Some(Box::new(on_applied)),
+            on_applied: Some(Box::new(move || {
+                log.reconfigure(&LogConfig::from(&applied_options));
+                log.set_module_flags(module_flags);
+                let changes = running.changes(&applied_options);
+                if !changes.is_empty() {
+                    info!("these keys took effect: {changes}");
+                }
+                *in_force.lock().unwrap_or_else(PoisonError::into_inner) = applied_options;
+            })),
         })
     })
 }

@@ -65,15 +65,16 @@ mod tests {
     use super::*;
     use rustix::process::getpriority_process;
 
+    fn nice_after(lower: fn()) -> i32 {
+        let thread = std::thread::spawn(move || {
+            lower();
+            getpriority_process(None).expect("Linux")
+        });
+        thread.join().expect("no panic")
+    }
+
     #[test]
     fn threads_of_the_interface_are_below_planning() {
-        let nice_after = |lower: fn()| {
-            let nice = move || {
-                lower();
-                getpriority_process(None).expect("Linux")
-            };
-            std::thread::spawn(nice).join().expect("no panic")
-        };
         let planning = nice_after(priority::lower_thread_priority);
         // Below the highest nice value, which this process may have already, there is none.
         assert!(nice_after(ON_THREAD_START) > planning || planning == 19);

@@ -258,13 +258,9 @@ fn is_switch(old: &Fabric, id: PortId) -> bool {
 /// The cable of a port; `None` without one.
 pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
     let peer = fabric.port(port).peer?;
-    let mut cable = [end(fabric, port), end(fabric, peer)];
+    let mut cable = [fabric.end_of(port), fabric.end_of(peer)];
     cable.sort_unstable();
     Some(cable)
-}
-
-fn end(fabric: &Fabric, id: PortId) -> (Guid, PortNum) {
-    (fabric.node_of(id).guid(), fabric.port(id).num)
 }
 
 /// One port of each cable that carried data in `old` and is down or in INIT in `new`.

@@ -161,13 +161,13 @@ fn effect(
     files: &CheckedFiles,
     effective_rates: Option<Guid>,
 ) -> Result<ConfigEffect, CommandFailure> {
-    let config = |text: String| CommandFailure::new(ExitCode::Config, text);
     let mut effect = ConfigEffect::default();
     let options: &Options = &files.options;
-    let topology = scenario::read_fabric(file).map_err(config)?;
-    let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
-    let fabric = scenario::snapshot(&topology, sm_location)
-        .ok_or_else(|| config(format!("{}: the fabric has no nodes", file.display())))?;
+    let topology = scenario::read_fabric(file).map_err(CommandFailure::config)?;
+    let sm_location = scenario::sm_location(&topology, options).map_err(CommandFailure::config)?;
+    let fabric = scenario::snapshot(&topology, sm_location).ok_or_else(|| {
+        CommandFailure::config(format!("{}: the fabric has no nodes", file.display()))
+    })?;
     if let Some(policy) = &files.enhanced_qos {
         let (_, found) = rate_limits::port_limits(policy, &fabric);
         found.into_iter().for_each(|note| effect.say(note));

@@ -97,7 +97,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, CommandFail
         }
     }
     if let Some(file) = &args.draw {
-        let layout = layout.map_err(|text| CommandFailure::new(ExitCode::Config, text))?;
+        let layout = layout.map_err(CommandFailure::config)?;
         let loads = match &trial.outcome {
             TrialOutcome::Routed(verified) => {
                 let plan = verified.plan();

@@ -51,12 +51,11 @@ impl OfflineScenario {
     /// # Errors
     /// Returns an error for the first wrong argument or unreadable file.
     pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, CommandFailure> {
-        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
         let generated = args.generated().map_err(usage_error)?;
-        let (mut options, mut notes) = read_options(daemon).map_err(config)?;
+        let (mut options, mut notes) = read_options(daemon).map_err(CommandFailure::config)?;
         let mut topology = match (&generated, &args.file) {
             (Some(shape), _) => shape.build().map_err(|error| usage_error(error.to_string()))?,
-            (None, Some(file)) => read_fabric(file).map_err(config)?,
+            (None, Some(file)) => read_fabric(file).map_err(CommandFailure::config)?,
             (None, None) => return Err(usage_error("a shape or --file is needed".to_owned())),
         };
         let mut generated_torus = None;
@@ -89,11 +88,10 @@ impl OfflineScenario {
         manager: Option<SmLocation>,
         daemon: &DaemonArgs,
     ) -> Result<Self, CommandFailure> {
-        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
-        let (options, mut notes) = read_options(daemon).map_err(config)?;
+        let (options, mut notes) = read_options(daemon).map_err(CommandFailure::config)?;
         let location = match manager {
             Some(location) => location,
-            None => sm_location(&topology, &options).map_err(config)?,
+            None => sm_location(&topology, &options).map_err(CommandFailure::config)?,
         };
         let torus_config = configured_torus(&topology, location, &options, &mut notes);
         Self::configured(topology, location, torus_config, options, notes)
@@ -107,13 +105,13 @@ impl OfflineScenario {
         options: Options,
         mut notes: Vec<Note>,
     ) -> Result<Self, CommandFailure> {
-        let config = |text: String| CommandFailure::new(ExitCode::Config, text);
         let (routing_files, found) = files::routing_files(&options);
         notes.extend(found);
-        let chain = configuration::chain(&options, routing_files).map_err(config)?;
-        let (partitions, found) = read_partitions(&options).map_err(config)?;
+        let chain =
+            configuration::chain(&options, routing_files).map_err(CommandFailure::config)?;
+        let (partitions, found) = read_partitions(&options).map_err(CommandFailure::config)?;
         notes.extend(found);
-        let (qos_policy, found) = read_policy(&options).map_err(config)?;
+        let (qos_policy, found) = read_policy(&options).map_err(CommandFailure::config)?;
         notes.extend(found);
         Ok(Self {
             topology,
@@ -135,8 +133,8 @@ impl OfflineScenario {
     pub fn use_engine(&mut self, engine: &str) -> Result<(), CommandFailure> {
         self.options.routing_engine = Some(format!("{engine},no_fallback"));
         let (routing_files, _) = files::routing_files(&self.options);
-        self.chain = configuration::chain(&self.options, routing_files)
-            .map_err(|text| CommandFailure::new(ExitCode::Config, text))?;
+        self.chain =
+            configuration::chain(&self.options, routing_files).map_err(CommandFailure::config)?;
         Ok(())
     }
 
@@ -153,7 +151,7 @@ impl OfflineScenario {
     /// Returns an error if the fabric has no node.
     pub fn fabric(&self) -> Result<Fabric, CommandFailure> {
         let fabric = snapshot(&self.topology, self.sm_location);
-        fabric.ok_or_else(|| CommandFailure::new(ExitCode::Config, "the fabric has no node"))
+        fabric.ok_or_else(|| CommandFailure::config("the fabric has no node"))
     }
 
     /// Input of a routing engine for `fabric`, without a previous routing.

@@ -12,7 +12,7 @@ use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::fabric::virtual_ports::{VirtualNode, VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, NodeParts};
-use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
+use crate::fabric::{synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::Note;
 use crate::wire::attr::tables::PkeyTable;
@@ -201,13 +201,10 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
     });
     let cables: Vec<_> = old
         .port_ids()
-        .filter_map(|id| old.port(id).peer.map(|peer| (end(old, id), end(old, peer))))
+        .filter_map(|id| old.port(id).peer.map(|peer| (old.end_of(id), old.end_of(peer))))
         .collect();
-    Fabric::assemble(parts.collect(), &cables, end(old, old.local()), Vec::new()).expect("a fabric")
-}
-
-fn end(old: &Fabric, id: PortId) -> (Guid, PortNum) {
-    (old.node_of(id).guid(), old.port(id).num)
+    Fabric::assemble(parts.collect(), &cables, old.end_of(old.local()), Vec::new())
+        .expect("a fabric")
 }
 
 fn by_guid(fabric: &Fabric, table: &super::LidTable) -> BTreeMap<Guid, (Lid, u8)> {

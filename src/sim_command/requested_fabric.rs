@@ -35,8 +35,7 @@ impl RequestedFabric {
 
     fn from_file(file: &Path) -> Result<Self, CommandFailure> {
         let name = file.display().to_string();
-        let topology = scenario::read_fabric(file)
-            .map_err(|error| CommandFailure::new(ExitCode::Config, error))?;
+        let topology = scenario::read_fabric(file).map_err(CommandFailure::config)?;
         Ok(Self { topology, name, generated_torus: None, default_engine: None })
     }
 

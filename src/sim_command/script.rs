@@ -55,5 +55,5 @@ pub(super) fn read(path: &Path) -> Result<(String, String), CommandFailure> {
     } else {
         read_text(path).map_err(|error| error.to_string())
     };
-    Ok((name, text.map_err(|error| CommandFailure::new(ExitCode::Config, error))?))
+    Ok((name, text.map_err(CommandFailure::config)?))
 }

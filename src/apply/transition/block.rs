@@ -27,6 +27,13 @@ pub(super) struct ChangeDependency {
     pub on: u32,
 }
 
+impl ChangeDependency {
+    /// Index of the change that must come before, by update and LID.
+    pub(super) fn place(&self) -> usize {
+        self.on as usize * LFT_BLOCK + usize::from(self.lid)
+    }
+}
+
 /// The changes of one block number. Sets of LIDs are bit masks over the block, one mask per update.
 pub(super) struct Block<'a> {
     pub updates: Vec<SwitchUpdate<'a>>,

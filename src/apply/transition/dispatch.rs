@@ -191,7 +191,7 @@ mod tests {
     use crate::ids::PortNum;
 
     fn steps(all: &[(bool, bool, &[u32])]) -> Steps {
-        let step = |(&(is_set, is_deferred, after), node): (&(bool, bool, &[u32]), u32)| {
+        let steps = all.iter().zip(0..).map(|(&(is_set, is_deferred, after), node)| {
             let set = SetId { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
             TransitionStep {
                 set: is_set.then_some(set),
@@ -202,9 +202,8 @@ mod tests {
                 is_last: true,
                 is_secondary: false,
             }
-        };
-        let steps = all.iter().zip(0..).map(step).collect();
-        Steps { steps, ..Steps::default() }
+        });
+        Steps { steps: steps.collect(), ..Steps::default() }
     }
 
     fn ready(dispatch: &mut Dispatch) -> Vec<u32> {

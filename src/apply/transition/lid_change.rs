@@ -256,16 +256,16 @@ impl LidChange {
         arriving(&mut self.arrives_after, graph, nodes.len(), |node| {
             std::iter::once(new[node].end)
         });
-        let inactive = |node: usize| {
-            let path = &new[node];
-            let end = if path.is_inactive() { TransitionEnd::Owner } else { path.end };
-            std::iter::once(end).filter(|_| path.is_inactive() || path.end != TransitionEnd::Owner)
-        };
         self.waits_for_link.clear();
         if self.inactive.is_empty() {
             self.waits_for_link.resize(nodes.len(), false);
         } else {
-            arriving(&mut self.waits_for_link, graph, nodes.len(), inactive);
+            arriving(&mut self.waits_for_link, graph, nodes.len(), |node| {
+                let path = &new[node];
+                let is_inactive = path.is_inactive();
+                let end = if is_inactive { TransitionEnd::Owner } else { path.end };
+                std::iter::once(end).filter(move |_| is_inactive || end != TransitionEnd::Owner)
+            });
         }
     }
 

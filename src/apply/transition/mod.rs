@@ -46,7 +46,7 @@ mod switch_update;
 
 use super::delta::Delta;
 use super::set_id::SetId;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::PortState;
 use crate::wire::attr::tables::{LFT_BLOCK, SlToVl};
@@ -252,12 +252,9 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     let held = delta.known(set.node).filter(|_| delta.fabric.node(set.node).is_switch());
     let input = (set.attr_mod >> 8) as u8;
     let output = set.attr_mod as u8;
-    let is_live = |num: u8| {
-        let slot = delta.fabric.port_of(set.node, PortNum(num));
-        let peer = slot.and_then(|slot| delta.fabric.port(slot).peer);
-        num == 0 || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
-    };
-    let Some(held) = held.filter(|_| is_live(input) && is_live(output)) else {
+    let Some(held) =
+        held.filter(|_| [input, output].iter().all(|&num| has_live_link(delta, set.node, num)))
+    else {
         return Effect::Prepares;
     };
     let mut rows = held.sl_to_vl().iter();
@@ -273,6 +270,13 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     } else {
         Effect::Moves
     }
+}
+
+/// True for port 0 and for ports with an active link.
+fn has_live_link(delta: &Delta<'_>, node: NodeId, num: u8) -> bool {
+    let slot = delta.fabric.port_of(node, PortNum(num));
+    let peer = slot.and_then(|slot| delta.fabric.port(slot).peer);
+    num == 0 || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
 }
 
 /// The mappings with this effect.

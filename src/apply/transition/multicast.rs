@@ -231,8 +231,9 @@ impl<'a> MulticastTransition<'a> {
                     .filter(|(slot, _)| !old.contains(self.fabric.port(*slot).num.0))
                     .filter(|&(slot, peer)| !is_active(self.fabric, slot, peer));
                 let mut gained = gained.map(|(slot, _)| slot).peekable();
-                let has_tree = || self.masks.iter().any(|masks| !masks.old(mlid).is_empty());
-                if gained.peek().is_some() && has_tree() {
+                if gained.peek().is_some()
+                    && self.masks.iter().any(|masks| !masks.old(mlid).is_empty())
+                {
                     links.extend(gained);
                 }
             }

@@ -82,13 +82,10 @@ struct Dependents {
 
 impl Dependents {
     fn new(block: &Block<'_>) -> Self {
-        let place = |dependency: &ChangeDependency| {
-            dependency.on as usize * LIDS + usize::from(dependency.lid)
-        };
         let mut dependencies = block.dependencies.clone();
-        dependencies.sort_unstable_by_key(|dependency| (place(dependency), dependency.update));
+        dependencies.sort_unstable_by_key(|dependency| (dependency.place(), dependency.update));
         let mut first = vec![0; block.updates.len() * LIDS + 1];
-        dependencies.iter().for_each(|dependency| first[place(dependency) + 1] += 1);
+        dependencies.iter().for_each(|dependency| first[dependency.place() + 1] += 1);
         for index in 1..first.len() {
             first[index] += first[index - 1];
         }

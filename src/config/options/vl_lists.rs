@@ -47,10 +47,12 @@ pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, VlListError<'_>> {
             .split_once(':')
             .map(|(vl, weight)| (vl.trim(), weight.trim()))
             .ok_or_else(|| VlListError::new(entry, format!("`{entry}` is not VL:weight")))?;
-        let wrong = |at, what| VlListError::new(at, format!("{what}, not `{at}`"));
-        let vl = byte(vl).ok_or_else(|| wrong(vl, "a VL is a number from 0 to 14"))?;
-        let weight =
-            byte(weight).ok_or_else(|| wrong(weight, "a weight is a number from 0 to 255"))?;
+        let vl = byte(vl).ok_or_else(|| {
+            VlListError::new(vl, format!("a VL is a number from 0 to 14, not `{vl}`"))
+        })?;
+        let weight = byte(weight).ok_or_else(|| {
+            VlListError::new(weight, format!("a weight is a number from 0 to 255, not `{weight}`"))
+        })?;
         if found.len() == MAX_VLARB_ENTRIES {
             return Err(VlListError::new(entry, "a table has at most 64 entries"));
         }
@@ -68,8 +70,9 @@ pub fn mapping(text: &str) -> Result<[u8; 16], VlListError<'_>> {
     let mut slots = vls.iter_mut();
     for entry in entries(text) {
         let vl = byte(entry).filter(|&vl| vl <= DATA_VLS);
-        let wrong = || format!("a VL is a number from 0 to 15, not `{entry}`");
-        let vl = vl.ok_or_else(|| VlListError::new(entry, wrong()))?;
+        let vl = vl.ok_or_else(|| {
+            VlListError::new(entry, format!("a VL is a number from 0 to 15, not `{entry}`"))
+        })?;
         *slots.next().ok_or_else(|| {
             VlListError::new(entry, "a VL for a seventeenth SL: SLs are 0 to 15")
         })? = vl;
@@ -92,9 +95,8 @@ pub(super) fn warning<'a>(key: &str, value: &'a str) -> Option<VlListError<'a>> 
             VlListError { message, ..error }
         })
         .or_else(|| {
-            let vl = |entry: &'a str| entry.split(':').next().unwrap_or(entry).trim();
             let beyond = entries(value)
-                .map(vl)
+                .map(|entry| entry.split(':').next().unwrap_or(entry).trim())
                 .find(|vl| byte(vl).is_some_and(|vl| vl >= DATA_VLS))
                 .filter(|_| is_arbitration)?;
             let vl = byte(beyond)? % DATA_VLS;

@@ -287,8 +287,10 @@ fn look_up<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> Opti
         return None;
     }
     let exact = names.clone().position(|known| plain(known) == plain(name));
-    let abbreviation = || names.clone().position(|known| known.starts_with(name));
-    exact.map(NameMatch::Exact).or_else(|| abbreviation().map(NameMatch::Abbreviation))
+    exact.map(NameMatch::Exact).or_else(|| {
+        let abbreviation = names.clone().position(|known| known.starts_with(name));
+        abbreviation.map(NameMatch::Abbreviation)
+    })
 }
 
 fn plain(text: &str) -> String {

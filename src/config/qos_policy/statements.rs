@@ -172,9 +172,6 @@ fn continues_list(parts: &[Span<'_>], part: Span<'_>) -> bool {
 fn start(text: &str) -> Option<(Start, usize)> {
     let end = text.find(|c: char| c.is_whitespace() || c == ':').unwrap_or(text.len());
     let (word, after) = text.split_at(end);
-    let section = |word: &str| {
-        SECTIONS.iter().map(|(name, _)| *name).find(|name| name.eq_ignore_ascii_case(word))
-    };
     if !after.trim_start().starts_with(':') {
         if let Some(name) = section(word) {
             return Some((Start::Open(name), end));
@@ -185,6 +182,10 @@ fn start(text: &str) -> Option<(Start, usize)> {
     let fields = FIELDS.iter().map(|(name, _)| *name).chain(LEVEL_FIELDS);
     let name = fields.into_iter().find(|name| name.eq_ignore_ascii_case(word))?;
     Some((Start::Field(name), end))
+}
+
+fn section(word: &str) -> Option<&'static str> {
+    SECTIONS.iter().map(|(name, _)| *name).find(|name| name.eq_ignore_ascii_case(word))
 }
 
 /// Length of a value in bytes: it ends before the next keyword that is not within quotes.

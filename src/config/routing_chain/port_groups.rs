@@ -305,18 +305,24 @@ fn two_groups(
         diagnostics.error(qualifier.single(), message);
         return None;
     };
-    let mut group = |span: Span<'_>| {
-        let found = referred(groups, index, span.text());
-        if found.is_none() {
-            let name = span.text();
-            let hint = hint(groups, name);
-            diagnostics.error(span, format!("there is no group {}{hint}", quoted(name)));
-        }
-        found
-    };
-    let first = group(first);
-    let second = group(second);
+    let first = defined_group(first, index, groups, diagnostics);
+    let second = defined_group(second, index, groups, diagnostics);
     Some([first?, second?])
+}
+
+fn defined_group(
+    span: Span<'_>,
+    index: usize,
+    groups: &[ChainPortGroup],
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<GroupRef> {
+    let name = span.text();
+    let found = referred(groups, index, name);
+    if found.is_none() {
+        let hint = hint(groups, name);
+        diagnostics.error(span, format!("there is no group {}{hint}", quoted(name)));
+    }
+    found
 }
 
 /// The group that a name stands for in the definition of group `index`: its own name is that of

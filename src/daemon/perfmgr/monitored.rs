@@ -50,12 +50,14 @@ impl Monitored {
     pub(super) fn clear_redirections(&mut self, node: Option<&str>, database: &Database) {
         let digits = node.and_then(|text| text.strip_prefix("0x"));
         let guid = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        let is_meant = |other: Guid| match (node, guid) {
-            (None, _) => true,
-            (_, Some(guid)) => other == guid,
-            (Some(name), None) => database.node(other).is_some_and(|node| node.name == name),
-        };
-        self.0.retain(|(guid, _), agent| agent.redirection.is_none() || !is_meant(*guid));
+        self.0.retain(|&(other, _), agent| {
+            let is_meant = match (node, guid) {
+                (None, _) => true,
+                (_, Some(guid)) => other == guid,
+                (Some(name), None) => database.node(other).is_some_and(|node| node.name == name),
+            };
+            agent.redirection.is_none() || !is_meant
+        });
     }
 
     /// All redirected ports.

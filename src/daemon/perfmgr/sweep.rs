@@ -185,7 +185,7 @@ impl<'a> Sweep<'a> {
 
     /// Node GUID and number of a port.
     fn name(&self, port: PortId) -> (Guid, PortNum) {
-        (self.targets.fabric.node_of(port).guid(), self.targets.fabric.port(port).num)
+        self.targets.fabric.end_of(port)
     }
 
     /// Node GUID and number of the port whose agent answers for a port.

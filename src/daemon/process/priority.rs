@@ -154,6 +154,10 @@ pub fn start_planner_threads() {
 mod tests {
     use super::*;
 
+    fn thread_state() -> (i32, usize) {
+        (getpriority_process(None).expect("Linux"), rayon::current_num_threads())
+    }
+
     #[tokio::test]
     async fn priority_is_lowered_once_and_only_for_the_thread() {
         let before = getpriority_process(None).expect("Linux");
@@ -161,9 +165,10 @@ mod tests {
             let low = spawn_low_priority(|| getpriority_process(None).expect("Linux")).await;
             assert_eq!(low.expect("no panic"), (before + NICE_INCREMENT).min(19));
         }
-        let state = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
         let expected = ((before + 2 * NICE_INCREMENT).min(19), 1);
-        for work in [spawn_idle(state), spawn_preparation(state), spawn_writer(state)] {
+        for work in
+            [spawn_idle(thread_state), spawn_preparation(thread_state), spawn_writer(thread_state)]
+        {
             assert_eq!(work.await.expect("no panic"), expected);
         }
         assert_eq!(getpriority_process(None), Ok(before));
@@ -194,12 +199,12 @@ mod tests {
             (lower_to_background, 2 * NICE_INCREMENT),
             (lower_to_management, MANAGEMENT_INCREMENT),
         ] {
-            let lowered = move || {
+            let thread = std::thread::spawn(move || {
                 lower();
                 lower();
                 getpriority_process(None).expect("Linux")
-            };
-            let found = std::thread::spawn(lowered).join().expect("no panic");
+            });
+            let found = thread.join().expect("no panic");
             assert_eq!(found, (before + increment).min(19));
         }
     }

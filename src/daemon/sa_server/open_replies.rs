@@ -179,8 +179,10 @@ impl OpenReplies {
         if requester.open < quota.bytes || requester.replies < quota.replies {
             return Admission::Admit;
         }
-        let is_recent = |last: Instant| now.saturating_duration_since(last) < MAX_STALL;
-        if requester.is_silent(now) || !requester.progressed.is_some_and(is_recent) {
+        let has_stalled = requester
+            .progressed
+            .is_none_or(|last| now.saturating_duration_since(last) >= MAX_STALL);
+        if requester.is_silent(now) || has_stalled {
             return Admission::Refuse;
         }
         self.is_awaited.store(true, Ordering::Relaxed);

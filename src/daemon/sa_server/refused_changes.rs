@@ -80,9 +80,8 @@ impl SaServer {
 
     /// Logs alias GUIDs that a port asked for and that another port has.
     fn log_duplicate_aliases(&mut self, subnet: &Subnet, request: &Inbound, reply: &[u8]) {
-        let record = |mad: &[u8]| GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or(&[]));
-        let asked = record(&request.mad);
-        let set = record(reply);
+        let asked = guid_info_record(&request.mad);
+        let set = guid_info_record(reply);
         let header = SaHeader::read(request.mad.get(SA_OFFSET..).unwrap_or(&[]));
         let lid = request.from.lid;
         for index in 0..asked.guids().0.len() {
@@ -129,4 +128,8 @@ impl SaServer {
         let num = subnet.fabric.port(port).num;
         format!("\"{name}\"[{num}], LID {lid}")
     }
+}
+
+fn guid_info_record(mad: &[u8]) -> GuidInfoRecord {
+    GuidInfoRecord::parse(mad.get(DATA_OFFSET..).unwrap_or(&[]))
 }

@@ -39,19 +39,17 @@ fn report_activities(activities: &ActivityReport, registry: &mut Registry) {
     let (changes, lost) = registry.take_group_activities();
     activities.lost(lost);
     for GroupActivity { mlid, mgid, change } in changes {
-        let member = |port_guid, has_joined| SubnetActivity::MulticastMember {
-            mlid,
-            mgid,
-            port_guid,
-            has_joined,
-        };
         activities.send(match change {
             GroupChange::Created => {
                 SubnetActivity::MulticastGroup { mlid, mgid, is_deleted: false }
             }
             GroupChange::Deleted => SubnetActivity::MulticastGroup { mlid, mgid, is_deleted: true },
-            GroupChange::Joined(port_guid) => member(port_guid, true),
-            GroupChange::Left(port_guid) => member(port_guid, false),
+            GroupChange::Joined(port_guid) => {
+                SubnetActivity::MulticastMember { mlid, mgid, port_guid, has_joined: true }
+            }
+            GroupChange::Left(port_guid) => {
+                SubnetActivity::MulticastMember { mlid, mgid, port_guid, has_joined: false }
+            }
         });
     }
 }

@@ -337,8 +337,9 @@ mod tests {
             let mut out = Vec::new();
             let mut refused = Vec::new();
             for (number, (port, take)) in ports.iter().zip(takes).enumerate() {
-                let length = |port| queue.by_port.get(&Lid(port)).map_or(0, |q| q.requests.len());
-                let lengths: Vec<usize> = (0..4).map(length).collect();
+                let queues = (0..4).map(|port| queue.by_port.get(&Lid(port)));
+                let lengths: Vec<usize> =
+                    queues.map(|queue| queue.map_or(0, |queue| queue.requests.len())).collect();
                 let dropped = queue.add(request(*port, number as u8)).as_ref().map(id);
                 if let Some((victim, _)) = dropped {
                     let most = lengths[usize::from(victim)];

@@ -6,7 +6,7 @@ use super::dumped_tables::DumpedTables;
 use super::in_force;
 use super::report::ShadowReport;
 use super::set_view::{SetEffect, SetView};
-use crate::cli::{CommandFailure, DaemonArgs, ExitCode};
+use crate::cli::{CommandFailure, DaemonArgs};
 use crate::config::route_dumps::{self, LftDump};
 use crate::config::text_file::{ReadError, read_text};
 use crate::fabric::{Fabric, subnet_list};
@@ -28,17 +28,17 @@ const LFT_DUMP: &str = "opensm-lfts.dump";
 /// # Errors
 /// The configuration or a file cannot be read.
 pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, CommandFailure> {
-    let config = |text: String| CommandFailure::new(ExitCode::Config, text);
     let list = read(&folder.join(SUBNET_LIST))?;
-    let list = subnet_list::parse(&list)
-        .map_err(|error| config(format!("{}: {error}", folder.join(SUBNET_LIST).display())))?;
+    let list = subnet_list::parse(&list).map_err(|error| {
+        CommandFailure::config(format!("{}: {error}", folder.join(SUBNET_LIST).display()))
+    })?;
     let path = folder.join(LFT_DUMP);
-    let routes =
-        route_dumps::lfts(&path, &read(&path)?).map_err(|error| config(error.to_string()))?;
+    let routes = route_dumps::lfts(&path, &read(&path)?)
+        .map_err(|error| CommandFailure::config(error.to_string()))?;
     let manager = list.manager.map(|(node, port)| (node, Some(port).filter(|port| port.0 > 0)));
     let mut scenario = OfflineScenario::of_topology(list.topology, manager, daemon)?;
     let fabric = scenario.fabric()?;
-    let tables = DumpedTables::read(folder).map_err(config)?;
+    let tables = DumpedTables::read(folder).map_err(CommandFailure::config)?;
     let multicast = tables.multicast(&fabric);
     scenario.groups =
         multicast.as_ref().map_or_else(Vec::new, |held| in_force::groups(&fabric, held));
@@ -80,7 +80,7 @@ pub fn compare(folder: &Path, daemon: &DaemonArgs) -> Result<ShadowReport, Comma
 }
 
 fn read(path: &Path) -> Result<String, CommandFailure> {
-    read_text(path).map_err(|error| CommandFailure::new(ExitCode::Config, unreadable(error)))
+    read_text(path).map_err(|error| CommandFailure::config(unreadable(error)))
 }
 
 fn unreadable(error: ReadError) -> String {

@@ -194,7 +194,7 @@ pub(super) fn multicast_sets(
             blocks.extend((0..=positions).map(|position| (switch, position << 28 | block)));
         }
     }
-    let set = |(switch, modifier): (SwitchId, u32)| {
+    let sets = blocks.into_iter().filter_map(|(switch, modifier)| {
         let table = held.get(&(switch, modifier)).copied().unwrap_or_default();
         let wanted = planned_block(planned.by_switch.get(switch.index())?, modifier);
         (table != wanted).then(|| RehearsedSet {
@@ -204,8 +204,8 @@ pub(super) fn multicast_sets(
             data: wanted.to_wire(),
             held: Some(table.to_wire()),
         })
-    };
-    blocks.into_iter().filter_map(set).collect()
+    });
+    sets.collect()
 }
 
 fn planned_block(entries: &[(Mlid, PortMask)], modifier: u32) -> MftBlock {

@@ -221,11 +221,10 @@ pub fn pause(interval: Duration, start: Instant) -> Duration {
 
 /// What differs between two observations, as far as plans depend on it.
 fn changes(before: &Fabric, now: &Fabric) -> Vec<String> {
-    let cables = |fabric: &Fabric| -> BTreeSet<(End, End)> { cables(fabric).collect() };
     let nodes_before = guids(before);
     let nodes_now = guids(now);
-    let cables_before = cables(before);
-    let cables_now = cables(now);
+    let cables_before: BTreeSet<(End, End)> = cables(before).collect();
+    let cables_now: BTreeSet<(End, End)> = cables(now).collect();
     let lids_before = port_lids(before);
     let lids_now = port_lids(now);
     let mut found = Vec::new();

@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
             let pending = lock(&held).pending.take();
             if let Some((plan, work)) = pending {
                 let last = Last { computed: take_computed(&held), carried };
-                let work = move || {
+                let idle = spawn_idle(move || {
                     let Some(computed) = work(last) else { return };
                     let mut held = lock(&held);
                     let before = held.keep(plan, computed);
@@ -127,8 +127,8 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
                     // These take a while.
                     drop(before);
                     drop(carried);
-                };
-                drop(spawn_idle(work).await);
+                });
+                drop(idle.await);
             }
         });
         self.computing = Some(Computing { plan, task });

@@ -60,18 +60,19 @@ impl StateFiles {
 
     /// The ports in guid2lid and neighbors, whose errors are reported elsewhere.
     pub fn earlier_ports(&self, options: &Options) -> EarlierPorts {
-        let read = |name: &str| {
-            let path = self.cache_dir.as_ref()?.join(name);
-            fs::read_to_string(&path).ok().map(|text| (path, text))
-        };
         let mut ports = EarlierPorts::default();
-        if let Some((path, text)) = read(GUID2LID) {
+        if let Some((path, text)) = self.read_if_present(GUID2LID) {
             ports.lids = guid2lid::parse(&path, &text, options.lmc).0;
         }
-        if let Some((path, text)) = read(NEIGHBORS) {
+        if let Some((path, text)) = self.read_if_present(NEIGHBORS) {
             ports.cables = neighbors::parse(&path, &text).0;
         }
         ports
+    }
+
+    fn read_if_present(&self, name: &str) -> Option<(PathBuf, String)> {
+        let path = self.cache_dir.as_ref()?.join(name);
+        fs::read_to_string(&path).ok().map(|text| (path, text))
     }
 
     /// Writes guid2lid if its contents changed.

@@ -79,13 +79,12 @@ impl PlanRequest {
     ) -> Outcome {
         let checks = self.checks();
         let mut began: Option<Instant> = None;
-        let mut begins = |stage| match stage {
-            Stage::Verifying => *verifying += elapsed(began.replace(Instant::now())),
-            // Another routing engine is tried.
-            Stage::Planning => *verifying += elapsed(began.take()),
-        };
         let outcome = self.with_input(previous, |input| {
-            plan_and_verify_in_stages(input, baseline, &checks, &mut begins)
+            plan_and_verify_in_stages(input, baseline, &checks, &mut |stage| match stage {
+                Stage::Verifying => *verifying += elapsed(began.replace(Instant::now())),
+                // Another routing engine is tried.
+                Stage::Planning => *verifying += elapsed(began.take()),
+            })
         });
         *verifying += elapsed(began);
         outcome

@@ -8,7 +8,7 @@ use super::VendorManager;
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::baseline_cache::CarriedBaseline;
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
 use crate::notes::{Note, Severity, counted};
 use crate::observe::m_keys::MKeys;
@@ -250,12 +250,15 @@ impl VendorManager {
         };
         let mut proven = spawn_low_priority(move || {
             let fabric = &of.fabric;
-            let guid = |switch: SwitchId| fabric.switch(switch).guid();
             let input = GroupsInput {
                 fabric,
                 plan: &of.plan,
-                before: &|switch| before.get(&guid(switch)).cloned().unwrap_or_default(),
-                capacity: &|switch| capacity.get(&guid(switch)).copied().unwrap_or(0),
+                before: &|switch| {
+                    before.get(&fabric.switch(switch).guid()).cloned().unwrap_or_default()
+                },
+                capacity: &|switch| {
+                    capacity.get(&fabric.switch(switch).guid()).copied().unwrap_or(0)
+                },
             };
             let checks = Checks::of(&of.options);
             match baseline {
@@ -367,17 +370,20 @@ impl VendorManager {
             return;
         }
         self.adaptive.logged = logged;
-        let word = |is_on: bool| if is_on { "on" } else { "off" };
         info!(
             "adaptive routing (experimental, not confirmed on hardware) is {}, local repair {}: {} \
              with {}, {} static after a failure",
-            word(modes.routing),
-            word(modes.healing),
+            on_or_off(modes.routing),
+            on_or_off(modes.healing),
             counted(counts.configured, "switch", "switches"),
             counted(counts.groups, "group", "groups"),
             counted(counts.failed, "switch", "switches")
         );
     }
+}
+
+fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
 }
 
 fn reorders(

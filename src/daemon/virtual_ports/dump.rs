@@ -27,8 +27,10 @@ impl DumpWriter {
     ) {
         let path = dump_dir.join(file);
         let text = text(fabric, ports);
-        let is_written = |(last, written): &(PathBuf, String)| *last == path && *written == text;
-        if self.last.as_ref().is_some_and(is_written) {
+        if let Some((last, written)) = &self.last
+            && *last == path
+            && *written == text
+        {
             return;
         }
         if let Some(task) = self.task.take() {

@@ -72,7 +72,7 @@ pub(super) fn targets(
 ) -> Vec<VportTarget> {
     let Some(planned) = PlannedVports::new(subnet, guid) else { return Vec::new() };
     let tables = &subnet.plan.partitions.virtual_tables;
-    let target = |(&index, managed): (&u16, &ManagedVport)| {
+    let targets = port.vports.iter().filter_map(|(&index, managed)| {
         let vport = planned.vport(managed)?;
         let lid = if vport.lid_required { Some(planned.lid(vport)?) } else { None };
         let table = tables.table(planned.physical, index)?.clone();
@@ -83,6 +83,6 @@ pub(super) fn targets(
         let guids = planned.guids(index);
         let target = VportTarget { index, table, guids, lid, reregister };
         target.is_due(managed).then_some(target)
-    };
-    port.vports.iter().filter_map(target).collect()
+    });
+    targets.collect()
 }

@@ -26,9 +26,9 @@ impl LogLayer {
         let wanted = flag_of(metadata);
         // A finding has the name of the module that found it.
         let has_place = metadata.fields().field("place").is_some();
-        let in_modules = || wanted & self.0.module_flags(|_| true) != 0;
+        let in_any_module = wanted & self.0.module_flags(|_| true) != 0;
         let place = place(metadata.target());
-        if has_flags || self.0.enabled_in(wanted, place) || (has_place && in_modules()) {
+        if has_flags || self.0.enabled_in(wanted, place) || (has_place && in_any_module) {
             Interest::always()
         } else {
             Interest::never()

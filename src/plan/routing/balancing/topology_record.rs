@@ -7,7 +7,7 @@
 
 use super::BalancingOptions;
 use crate::config::guid_lists::GuidLists;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
@@ -35,12 +35,12 @@ impl RoutingRecord {
         options: BalancingOptions,
     ) -> Self {
         let with_lids = fabric.end_ports().filter_map(|id| {
-            let (guid, num) = end(fabric, id);
+            let (guid, num) = fabric.end_of(id);
             Some((guid, num, lids.base(id)?, lids.lmc(id)))
         });
         let links = fabric
             .port_ids()
-            .filter_map(|id| Some([end(fabric, id), end(fabric, linked_peer(fabric, id)?)]));
+            .filter_map(|id| Some([fabric.end_of(id), fabric.end_of(linked_peer(fabric, id)?)]));
         Self {
             lists,
             options,
@@ -72,10 +72,6 @@ impl RoutingRecord {
             && is_subset(&now.links, &self.links)
             && is_subset(&now.lids, &self.lids)
     }
-}
-
-fn end(fabric: &Fabric, id: PortId) -> (Guid, PortNum) {
-    (fabric.node_of(id).guid(), fabric.port(id).num)
 }
 
 /// True if every item of `part` is in `whole`. Both are ascending.

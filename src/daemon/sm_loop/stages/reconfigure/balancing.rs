@@ -33,8 +33,8 @@ pub(super) fn window(options: &Options, plan: &Plan) -> Option<Duration> {
 pub(super) async fn is_better(request: PlanRequest, in_force: &Plan) -> bool {
     let fabric = request.fabric.clone();
     let Some(before) = Busiest::of(&fabric, in_force) else { return false };
-    let plan = move || contained::run(|| request.plan(None, None));
-    let outcome = match spawn_low_priority(plan).await {
+    let planned = spawn_low_priority(move || contained::run(|| request.plan(None, None))).await;
+    let outcome = match planned {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
             contained::log("off-sweep balancing", &panic, "the routes in force stay");

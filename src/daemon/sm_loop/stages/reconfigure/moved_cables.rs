@@ -33,8 +33,8 @@ impl MovedCables {
             }
         }
         let mut is_moved = false;
-        let may_be_moved = |node: &&NodeId| !has_same_ids || !is_still(last, now, **node);
-        for &node in now.switches().iter().filter(may_be_moved) {
+        let switches = now.switches().iter();
+        for &node in switches.filter(|node| !has_same_ids || !is_still(last, now, **node)) {
             let guid = now.node(node).guid();
             let before = last.node_by_guid(guid);
             for port in now.ports_of(node) {
