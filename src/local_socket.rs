@@ -177,12 +177,15 @@ fn open_directory(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("it exists").permissions().mode()
+    }
+
     #[test]
     fn a_socket_has_one_listener_and_is_removed_with_it() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("deeper").join("sim.sock");
         let first = Listener::bind(&path, Clients::Owner).expect("a socket");
-        let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode();
         assert_eq!(mode(&path) & 0o777, 0o600);
         assert_eq!(mode(&folder.path().join("deeper")) & 0o777, 0o700);
         assert!(matches!(Listener::bind(&path, Clients::Owner), Err(ListenError::InUse(_))));
@@ -246,7 +249,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("run").join("sm.sock");
         let _listener = Listener::bind(&path, Clients::All).expect("a socket");
-        let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode();
         assert_eq!(mode(&path) & 0o777, 0o666);
         assert_eq!(mode(&folder.path().join("run")) & 0o777, 0o755);
     }

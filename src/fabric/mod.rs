@@ -259,20 +259,23 @@ impl Fabric {
 
     /// True if both snapshots have the same nodes and port slots, with the same indexes.
     pub fn has_same_ids(&self, other: &Self) -> bool {
-        let is_same = |(a, b): (&Node, &Node)| a.first_port == b.first_port && a.guid() == b.guid();
         self.ports.len() == other.ports.len()
             && self.nodes.len() == other.nodes.len()
-            && self.nodes.unshared(&other.nodes).all(|(_, a, b)| a.iter().zip(b).all(is_same))
+            && self.nodes.unshared(&other.nodes).all(|(_, nodes, others)| {
+                let mut pairs = nodes.iter().zip(others);
+                pairs.all(|(a, b)| a.first_port == b.first_port && a.guid() == b.guid())
+            })
     }
 
     /// Replaces memory by that of an earlier snapshot which is equal.
     pub fn share_memory(&mut self, earlier: &Self) {
         self.nodes.share_pages(&earlier.nodes);
         self.ports.share_pages(&earlier.ports);
-        let has_same_guids = |(_, one, two): (usize, &[Port], &[Port])| {
-            one.iter().zip(two).all(|(one, two)| one.guid == two.guid)
-        };
-        if self.has_same_ids(earlier) && self.ports.unshared(&earlier.ports).all(has_same_guids) {
+        let has_same_guids = self.has_same_ids(earlier)
+            && self.ports.unshared(&earlier.ports).all(|(_, ports, others)| {
+                ports.iter().zip(others).all(|(one, two)| one.guid == two.guid)
+            });
+        if has_same_guids {
             self.index = earlier.index.clone();
         }
     }

@@ -33,10 +33,7 @@ pub fn find<T: Copy>(
     by_position: impl FnOnce([u32; 3]) -> Option<T>,
 ) -> Result<T, NodeNameError> {
     let nodes: Vec<(T, String)> = nodes.collect();
-    let described = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<&(T, String)> {
-        nodes.iter().filter(|(_, description)| is_wanted(description)).collect()
-    };
-    if let [(only, _)] = described(&|description| description == name)[..] {
+    if let [(only, _)] = described(&nodes, |description| description == name)[..] {
         return Ok(*only);
     }
     if let Some(guid) = guid(name) {
@@ -44,15 +41,15 @@ pub fn find<T: Copy>(
     }
     if let Some(at) = position(name) {
         let generated = format!("sw {}", position_text(at));
-        return match described(&|description| description == generated)[..] {
+        return match described(&nodes, |description| description == generated)[..] {
             [(only, _)] => Ok(*only),
             _ => by_position(at).ok_or(NodeNameError::NoPosition(at)),
         };
     }
-    if let [(only, _)] = described(&|text| text.split(' ').next() == Some(name))[..] {
+    if let [(only, _)] = described(&nodes, |text| text.split(' ').next() == Some(name))[..] {
         return Ok(*only);
     }
-    match described(&|text| !name.is_empty() && text.starts_with(name))[..] {
+    match described(&nodes, |text| !name.is_empty() && text.starts_with(name))[..] {
         [(only, _)] => Ok(*only),
         [] => Err(NodeNameError::NoDescription(name.to_owned())),
         [(_, first), (_, second), ref more @ ..] => Err(NodeNameError::Ambiguous {
@@ -62,6 +59,10 @@ pub fn find<T: Copy>(
             second: second.clone(),
         }),
     }
+}
+
+fn described<T>(nodes: &[(T, String)], is_wanted: impl Fn(&str) -> bool) -> Vec<&(T, String)> {
+    nodes.iter().filter(|(_, description)| is_wanted(description)).collect()
 }
 
 /// Divides the name of a port, `"node"[3]` with or without quotes, into the name of the node and the

@@ -1,6 +1,6 @@
 //! Parts of a fabric: some of its nodes with some of their ports.
 
-use super::{End, Fabric, NodeParts, PortId, SwitchId};
+use super::{Fabric, NodeParts, PortId, SwitchId};
 
 /// A part of a fabric as a fabric of its own, with the ids of its ports and switches in the whole.
 #[derive(Clone, Debug)]
@@ -52,10 +52,9 @@ impl FabricPart {
                 ports: ports.collect(),
             });
         }
-        let end = |port: PortId| -> End { (whole.node_of(port).guid(), whole.port(port).num) };
         let cables = to_whole.iter().filter_map(|&port| {
             let peer = linked(port)?;
-            (port < peer).then(|| (end(port), end(peer)))
+            (port < peer).then(|| (whole.end_of(port), whole.end_of(peer)))
         });
         let cables: Vec<_> = cables.collect();
         let is_end_port = |port: &PortId| {
@@ -65,7 +64,7 @@ impl FabricPart {
         };
         let own = to_whole.iter().find(|&&port| port == local && is_end_port(&port));
         let own = own.or_else(|| to_whole.iter().find(|port| is_end_port(port)));
-        let fabric = Fabric::assemble(parts, &cables, end(*own?), Vec::new())?;
+        let fabric = Fabric::assemble(parts, &cables, whole.end_of(*own?), Vec::new())?;
         let mut part = Self {
             to_part: vec![None; whole.ports().len()],
             switches: vec![None; whole.switches().len()],

@@ -223,13 +223,17 @@ impl Fabric {
             .filter_map(|node| Some((node, (*routes.get(node)?)?)))
             .map(|(node, reached)| cables_by_port.parts(node, reached, origin, &routes, view))
             .collect();
-        let end = |(node, num): (usize, PortNum)| Some((topology.nodes.get(node)?.guid, num));
-        let is_seen = |&(node, num): &(usize, PortNum)| cables_by_port.is_seen(node, num, origin);
         let cables: Vec<_> = topology
             .cables
             .iter()
-            .filter(|[a, b]| is_seen(a) && is_seen(b))
-            .filter_map(|&[a, b]| Some((end(a)?, end(b)?)))
+            .filter(|ends| {
+                ends.iter().all(|&(node, num)| cables_by_port.is_seen(node, num, origin))
+            })
+            .filter_map(|&[near, far]| {
+                let near_guid = topology.nodes.get(near.0)?.guid;
+                let far_guid = topology.nodes.get(far.0)?.guid;
+                Some(((near_guid, near.1), (far_guid, far.1)))
+            })
             .collect();
         Self::assemble(parts, &cables, (home.guid, local_port), Vec::new())
     }
@@ -335,7 +339,7 @@ impl<'a> CableMap<'a> {
         let (route, entry) = reached;
         let node = &self.topology.nodes[index];
         let is_switch = node.kind == NodeKind::Switch;
-        let slot = |num: PortNum| {
+        let ports = (0..=node.num_ports).map(PortNum).map(|num| {
             let peer = self.peer(index, num);
             let through_peer = peer
                 .is_some_and(|(peer, at)| routes[peer].is_some() && self.passes(peer, at, origin));
@@ -346,7 +350,7 @@ impl<'a> CableMap<'a> {
             let mut info = port_info(node, num, peer.is_some(), view);
             set_rate(&mut info, self.topology, index, num);
             (node.port_guid_on_wire(num), Some(Arc::new(info)))
-        };
+        });
         NodeParts {
             info: view.hardware.node_info(node, entry),
             description: NodeDescription::new(&node.description),
@@ -358,7 +362,7 @@ impl<'a> CableMap<'a> {
                 SwitchInfo::default()
             },
             route,
-            ports: (0..=node.num_ports).map(PortNum).map(slot).collect(),
+            ports: ports.collect(),
         }
     }
 }

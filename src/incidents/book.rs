@@ -88,14 +88,16 @@ impl Book {
     /// since 1970.
     pub fn observe(&mut self, facts: &Facts, now: u64) -> Vec<IncidentChange> {
         let mut causes = causes(facts);
-        let is_open = |cause: &IncidentCause| {
-            self.open.get(&cause.subject.id()).is_some_and(|it| it.kind == cause.kind)
-        };
-        causes.retain(|cause| !cause.is_over || is_open(cause));
+        causes.retain(|cause| {
+            let open = self.open.get(&cause.subject.id());
+            !cause.is_over || open.is_some_and(|open| open.kind == cause.kind)
+        });
         self.left_out = causes.len().saturating_sub(MAX_OPEN);
         if self.left_out > 0 {
-            let is_open = |cause: &IncidentCause| self.open.contains_key(&cause.subject.id());
-            causes.sort_by_key(|cause| (std::cmp::Reverse(cause.severity), !is_open(cause)));
+            causes.sort_by_key(|cause| {
+                let is_open = self.open.contains_key(&cause.subject.id());
+                (std::cmp::Reverse(cause.severity), !is_open)
+            });
             causes.truncate(MAX_OPEN);
         }
         let mut changes = self.end_others(&causes, now);
@@ -154,8 +156,8 @@ impl Book {
             subjects.extend(cause.covers.iter().map(|id| (id.clone(), owner.clone())));
             subjects.insert(owner.clone(), owner);
         }
-        let is_over = |id: &String| subjects.get(id) != Some(id);
-        let over: Vec<String> = self.open.keys().filter(|id| is_over(id)).cloned().collect();
+        let ids = self.open.keys();
+        let over: Vec<String> = ids.filter(|id| subjects.get(*id) != Some(*id)).cloned().collect();
         let mut changes = Vec::new();
         for id in over {
             if self.held.contains(&id) && !subjects.contains_key(&id) {

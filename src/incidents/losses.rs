@@ -41,11 +41,11 @@ impl Register {
     /// A register in which cables are missing or displaced unless `fabric` has them as they should be.
     /// Cables of nodes that are not in the fabric are left out.
     pub fn of_expected(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Self {
-        let cable = |[one, other]: &[End; 2]| {
-            Some(Cable::new(named_end(fabric, one)?, named_end(fabric, other)?))
-        };
         let absent = cables.iter().filter(|cable| !is_there(fabric, cable));
-        let cables = absent.filter_map(cable).take(MAX_KEPT).collect();
+        let cables = absent.filter_map(|[one, other]| {
+            Some(Cable::new(named_end(fabric, one)?, named_end(fabric, other)?))
+        });
+        let cables = cables.take(MAX_KEPT).collect();
         let mut register = Self { cables, ..Self::default() };
         register.settle(fabric);
         register
@@ -183,10 +183,8 @@ impl Register {
             if !displaced.contains_key(&other) {
                 continue;
             }
-            let end = |end: End| port_of(fabric, end);
-            let (Some(near), Some(far), Some(plug)) = (end(near), end(far), end(x)) else {
-                continue;
-            };
+            let ports = [near, far, x].map(|end| port_of(fabric, end));
+            let [Some(near), Some(far), Some(plug)] = ports else { continue };
             let cables = [Cable::of(fabric, near), Cable::of(fabric, far)];
             let [Some(one), Some(two)] = cables else { continue };
             let mut cables = [one, two];

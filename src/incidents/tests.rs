@@ -51,10 +51,7 @@ fn swapped_cables_are_named_wherever_they_are() {
         let shape: FabricShape = shape.parse().expect("a shape");
         let whole = shape.build().expect("it fits");
         let before = snapshot(&whole);
-        let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
-        let cables: Vec<usize> = (0..whole.cables.len())
-            .filter(|&cable| whole.cables[cable].iter().all(is_switch))
-            .collect();
+        let cables = cables_between_switches(&whole);
         for seed in 1..=SWAPS {
             let mut state = seed * 7919;
             let [one, other] = two_of(&cables, &mut state, |pair| pair[0] != pair[1]);
@@ -94,6 +91,16 @@ fn swapped_cables_are_named_wherever_they_are() {
     }
 }
 
+/// Indexes of the cables with a switch at both ends.
+fn cables_between_switches(topology: &Topology) -> Vec<usize> {
+    let cables = 0..topology.cables.len();
+    let between = cables.filter(|&cable| {
+        let mut ends = topology.cables[cable].iter();
+        ends.all(|&(node, _)| topology.nodes[node].kind == NodeKind::Switch)
+    });
+    between.collect()
+}
+
 /// A fabric of which cables are swapped before the start, and how its links tell.
 struct Swappable {
     shape: &'static str,
@@ -119,10 +126,7 @@ fn name_swaps(fabric: &Swappable) {
     let Swappable { shape, swapped: named, is_regular } = fabric;
     let whole = shape.parse::<FabricShape>().expect("a shape").build().expect("it fits");
     assert_eq!(named(&snapshot(&whole)), None, "{shape}");
-    let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
-    let cables: Vec<usize> = (0..whole.cables.len())
-        .filter(|&cable| whole.cables[cable].iter().all(is_switch))
-        .collect();
+    let cables = cables_between_switches(&whole);
     let mut missed = Vec::new();
     for seed in 1..=SWAPS {
         let mut state = seed * 7919;
@@ -155,8 +159,7 @@ fn swapped_cables_between_levels_of_a_tree_are_named() {
     for shape in ["fattree:4x4x4x2", "fattree:6x4x2x4"] {
         let whole = shape.parse::<FabricShape>().expect("a shape").build().expect("it fits");
         assert_eq!(tree_levels::swapped(&snapshot(&whole)), None, "{shape}");
-        let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
-        let cables = (0..whole.cables.len()).filter(|&at| whole.cables[at].iter().all(is_switch));
+        let cables = cables_between_switches(&whole).into_iter();
         let (low, high): (Vec<usize>, Vec<usize>) = cables.partition(|at| {
             whole.cables[*at].iter().any(|end| has_host(&whole.cables, &whole.nodes, end.0))
         });
@@ -202,21 +205,23 @@ fn with_exchange(topology: &Topology, exchanged: &ExchangedCables) -> Topology {
 fn a_missing_cable_of_a_large_fabric_is_found() {
     let shape: FabricShape = "12x12x12".parse().expect("a shape");
     let whole = shape.build().expect("it fits");
-    let ends = |cable: [(usize, PortNum); 2]| {
-        let mut ends = cable.map(|at| end(&whole, at));
-        ends.sort_unstable();
-        ends
-    };
-    let expected: BTreeSet<[End; 2]> = whole.cables.iter().map(|&cable| ends(cable)).collect();
-    let is_switch = |&(node, _): &(usize, PortNum)| whole.nodes[node].kind == NodeKind::Switch;
-    let between_switches = whole.cables.iter().filter(|cable| cable.iter().all(is_switch));
-    let last = between_switches.map(|&cable| ends(cable)).max().expect("a cable");
+    let expected: BTreeSet<[End; 2]> =
+        whole.cables.iter().map(|&cable| sorted_ends(&whole, cable)).collect();
+    let between_switches = cables_between_switches(&whole).into_iter();
+    let last = between_switches.map(|cable| sorted_ends(&whole, whole.cables[cable]));
+    let last = last.max().expect("a cable");
     assert!(expected.range(..last).count() > 4096);
     let mut topology = whole.clone();
-    topology.cables.retain(|&cable| ends(cable) != last);
+    topology.cables.retain(|&cable| sorted_ends(&whole, cable) != last);
     let missing = Register::of_expected(&expected, &snapshot(&topology));
     let found: Vec<[End; 2]> = missing.cables().map(Cable::key).collect();
     assert_eq!(found, [last]);
+}
+
+fn sorted_ends(topology: &Topology, cable: [(usize, PortNum); 2]) -> [End; 2] {
+    let mut ends = cable.map(|at| end(topology, at));
+    ends.sort_unstable();
+    ends
 }
 
 /// The topology without some nodes, and without some of its cables.
@@ -241,11 +246,12 @@ fn without(topology: &Topology, nodes: &BTreeSet<usize>, cables: &BTreeSet<usize
 
 /// Nodes and cables of one snapshot that another one lacks.
 fn missing(whole: &Fabric, now: &Fabric) -> (BTreeSet<Guid>, BTreeSet<[End; 2]>) {
-    let cables = |fabric: &Fabric| -> BTreeSet<[End; 2]> {
-        let cables = fabric.port_ids().filter_map(|port| Cable::of(fabric, port));
-        cables.map(|cable| cable.key()).collect()
-    };
     (&guids(whole) - &guids(now), &cables(whole) - &cables(now))
+}
+
+fn cables(fabric: &Fabric) -> BTreeSet<[End; 2]> {
+    let cables = fabric.port_ids().filter_map(|port| Cable::of(fabric, port));
+    cables.map(|cable| cable.key()).collect()
 }
 
 fn guids(fabric: &Fabric) -> BTreeSet<Guid> {

@@ -120,11 +120,11 @@ fn is_new_beside(
 /// The exchange of the lower plugs of two cables, each as its lower and its upper switch.
 fn exchange(fabric: &Fabric, pairs: [(SwitchId, SwitchId); 2]) -> Option<ExchangedCables> {
     // Parallel cables of a pair are equally good: the last one is taken.
-    let port = |(lower, upper): (SwitchId, SwitchId)| {
+    let [one, other] = pairs.map(|(lower, upper)| {
         let up = far(fabric, lower).filter(|&(_, peer)| fabric.node_of(peer).switch == Some(upper));
         up.last().map(|(port, _)| port)
-    };
-    let ports = [port(pairs[0])?, port(pairs[1])?];
+    });
+    let ports = [one?, other?];
     let [first, second] = ports.map(|port| Cable::of(fabric, port));
     let mut cables = [first?, second?];
     cables.sort_unstable();
@@ -141,7 +141,6 @@ pub(super) fn is_regular(fabric: &Fabric) -> bool {
     let top = levels.iter().flatten().max().copied().unwrap_or(0);
     (0..top).all(|level| {
         let links = links_above(fabric, &levels, level);
-        let others = |above: &Above| links.values().filter(|it| *it == above).count();
-        links.values().all(|above| others(above) > 1)
+        links.values().all(|above| links.values().filter(|it| *it == above).count() > 1)
     })
 }

@@ -81,8 +81,8 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
         return None;
     }
     // Parallel cables of a pair are equally good: the last one is taken.
-    let port = |pair: (SwitchId, SwitchId)| tree.links.get(&pair)?.last().copied();
-    let ports = [port(one)?, port(other)?];
+    let [one, other] = [one, other].map(|pair| tree.links.get(&pair)?.last().copied());
+    let ports = [one?, other?];
     let [first, second] = ports.map(|port| Cable::of(fabric, port));
     let mut cables = [first?, second?];
     cables.sort_unstable();

@@ -125,12 +125,12 @@ impl DiscoveryState {
     fn assembled(&self, reached: &[bool]) -> Option<Snapshot> {
         let (local, own_port) = self.local?;
         let local: End = (self.guid(local), own_port);
-        let reachable = || (0..self.nodes.len()).filter(|&index| reached[index]);
-        let parts = reachable().map(|index| self.parts(index)).collect();
+        let reachable = (0..self.nodes.len()).filter(|&index| reached[index]);
+        let parts = reachable.clone().map(|index| self.parts(index)).collect();
         let cables = self.cables(reached);
         let fabric = Fabric::assemble(parts, &cables, local, self.faults.clone())?;
         let index: FxHashMap<Guid, usize> =
-            reachable().map(|index| (self.guid(index), index)).collect();
+            reachable.map(|index| (self.guid(index), index)).collect();
         let mut known = Interned::default();
         let tables = fabric.ports().iter().map(|port| {
             let index = index.get(&fabric.node(port.node).guid());
@@ -327,8 +327,9 @@ mod tests {
                 prop_assert_eq!(contents(&renewed), contents(&assembled));
             } else {
                 let has_same_ports = assembled.0.ports().len() == fabric.ports().len();
-                let forgot = |change| matches!(change, &DeviceChange::Forget(_));
-                prop_assert!(!has_same_ports || changes.iter().any(forgot));
+                let mut changes = changes.iter();
+                let forgot = changes.any(|change| matches!(change, DeviceChange::Forget(_)));
+                prop_assert!(!has_same_ports || forgot);
             }
         }
     }

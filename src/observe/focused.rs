@@ -50,12 +50,14 @@ pub async fn sweep(
 ) -> Result<Observation, SweepError> {
     state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
-    let find = |guid: &Guid| queries.state.find(*guid);
-    let avoided = focus.avoided.iter().filter_map(|(guid, num)| Some((find(guid)?, *num)));
-    let suspects: Vec<usize> = focus.suspects.iter().filter_map(find).collect();
+    let known = &queries.state;
+    let avoided = focus.avoided.iter();
+    let avoided = avoided.filter_map(|(guid, num)| Some((known.find(*guid)?, *num)));
+    let restarted = focus.restarted.iter().filter_map(|guid| known.find(*guid));
+    let suspects: Vec<usize> = focus.suspects.iter().filter_map(|guid| known.find(*guid)).collect();
     queries.scope = SweepScope {
         avoided: avoided.collect(),
-        restarted: focus.restarted.iter().filter_map(find).collect(),
+        restarted: restarted.collect(),
         ..SweepScope::default()
     };
     queries.query_local_peer();

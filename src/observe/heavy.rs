@@ -81,9 +81,9 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     }
     let is_unresolved = evidence.has_unanswered();
     let SweepFindings { managers, changed_switches, .. } = found;
-    let end = |(node, port): (usize, PortNum)| (state.node(node).guid(), port);
+    let managers = managers.into_iter();
     let managers: Vec<(End, SmInfo)> =
-        managers.into_iter().map(|(port, info)| (end(port), info)).collect();
+        managers.map(|((node, port), info)| ((state.node(node).guid(), port), info)).collect();
     let faults = state.faults.clone();
     let Some((fabric, pkeys)) = state.finish() else {
         let problem = faults.first().map_or_else(|| "no usable data".into(), ToString::to_string);

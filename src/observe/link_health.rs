@@ -266,18 +266,6 @@ pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
 /// One port of each cable that carried data in `old` and is down or in INIT in `new`.
 fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
     let same_ids = old.has_same_ids(new);
-    let now = |id: PortId| {
-        if same_ids {
-            return Some(id);
-        }
-        new.port_of(new.node_by_guid(old.node_of(id).guid())?, old.port(id).num)
-    };
-    // Ports that cannot be reached or do not answer now do not count: a link before them may be
-    // down.
-    let is_down = |id: PortId| {
-        let now = now(id).map(|id| new.port(id));
-        now.is_some_and(|port| port.info().is_some() && !carries_data(port))
-    };
     // The state first: nearly all ports carry data as before, and their peers are far away in
     // memory.
     let mut lost: Vec<PortId> = Vec::new();
@@ -286,13 +274,26 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
         else {
             continue;
         };
-        if is_down(id) && carries_data(old.port(peer)) {
+        if is_down_in(new, old, same_ids, id) && carries_data(old.port(peer)) {
             lost.push(id.min(peer));
         }
     }
     lost.sort_unstable();
     lost.dedup();
     lost
+}
+
+/// True if a port of `old` answers in `new` and carries no data there. Ports that cannot be reached or
+/// do not answer do not count: a link before them may be down.
+fn is_down_in(new: &Fabric, old: &Fabric, has_same_ids: bool, id: PortId) -> bool {
+    let now = if has_same_ids {
+        Some(id)
+    } else {
+        let node = new.node_by_guid(old.node_of(id).guid());
+        node.and_then(|node| new.port_of(node, old.port(id).num))
+    };
+    let now = now.map(|id| new.port(id));
+    now.is_some_and(|port| port.info().is_some() && !carries_data(port))
 }
 
 fn carries_data(port: &Port) -> bool {

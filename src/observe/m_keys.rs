@@ -54,9 +54,10 @@ impl MKeys {
 
     /// True if requests and Sets carry the same keys as with `other`.
     pub fn is_same(&self, other: &Self) -> bool {
-        let options = |keys: &Self| (keys.configured, keys.level, keys.uses_files);
-        let has_same_ports = Arc::ptr_eq(&self.held, &other.held) || self.held == other.held;
-        options(self) == options(other) && has_same_ports
+        self.configured == other.configured
+            && self.level == other.level
+            && self.uses_files == other.uses_files
+            && (Arc::ptr_eq(&self.held, &other.held) || self.held == other.held)
     }
 
     /// True unless no port is known to have a key, nor to get one.

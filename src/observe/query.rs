@@ -58,12 +58,11 @@ impl DiscoveryQuery {
 
     /// The request of the query, without its M_Key.
     pub(super) fn request(self, state: &DiscoveryState) -> SmpRequest {
-        let route = |node: usize| state.node(node).route;
         let (route, attr_id, attr_mod) = match self {
             Self::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
-            Self::Identity { node } => (route(node), AttrId::NODE_INFO, 0),
-            Self::Description { node } => (route(node), AttrId::NODE_DESCRIPTION, 0),
-            Self::Switch { node } => (route(node), AttrId::SWITCH_INFO, 0),
+            Self::Identity { node } => (state.node(node).route, AttrId::NODE_INFO, 0),
+            Self::Description { node } => (state.node(node).route, AttrId::NODE_DESCRIPTION, 0),
+            Self::Switch { node } => (state.node(node).route, AttrId::SWITCH_INFO, 0),
             Self::Port { node, port } => {
                 (state.port_route(node, port), AttrId::PORT_INFO, port.0.into())
             }

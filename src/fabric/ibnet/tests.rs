@@ -265,7 +265,7 @@ prop_compose! {
         parts in prop::collection::vec(
             (0u8..3, 1u8..40, "[ -!#-~]{0,20}", any::<u64>(), 0u16..0xC000, 0u8..8), 1..12),
     ) -> Vec<TopologyNode> {
-        let build = |(index, (kind, num_ports, description, seed, lid, lmc))| {
+        let nodes = parts.into_iter().enumerate().map(|(index, (kind, num_ports, description, seed, lid, lmc))| {
             let kind = [NodeKind::Switch, NodeKind::Ca, NodeKind::Router][usize::from(kind)];
             let guid = Guid(0x1000 * (index as u64 + 1));
             let port = PortNum(u8::from(kind != NodeKind::Switch));
@@ -280,8 +280,8 @@ prop_compose! {
                 port_guids: if seed % 2 == 0 { vec![(port, odd_guid)] } else { vec![] },
                 lids: if lid > 0 { vec![(port, lid, lmc)] } else { vec![] },
             }
-        };
-        parts.into_iter().enumerate().map(build).collect()
+        });
+        nodes.collect()
     }
 }
 

@@ -29,17 +29,8 @@ fn guid(name: &str) -> Option<Guid> {
 
 /// The node with this name, else with this description.
 fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, ApiError> {
-    let by_guid = |guid| {
-        fabric
-            .node_by_guid(guid)
-            .or_else(|| fabric.port_by_guid(guid).map(|port| fabric.port(port).node))
-    };
-    let find = |name_of: fn(&Node) -> String| {
-        let nodes = fabric.node_ids().map(|id| (id, name_of(fabric.node(id))));
-        node_name::find(name, nodes, by_guid, |_| None)
-    };
-    let found = find(|node| node.name().to_string()).or_else(|error| match error {
-        NodeNameError::NoDescription(_) => find(|node| node.description.to_string()),
+    let found = find(fabric, name, |node| node.name().to_string()).or_else(|error| match error {
+        NodeNameError::NoDescription(_) => find(fabric, name, |node| node.description.to_string()),
         other => Err(other),
     });
     let lost = if found.is_err() { missing.find(name) } else { None };
@@ -55,6 +46,19 @@ fn node(fabric: &Fabric, missing: &MissingParts, name: &str) -> Result<NodeId, A
         NodeNameError::Ambiguous { .. } => ApiError::new(400, format!("{error}: give a GUID")),
         _ => ApiError::new(404, error.to_string()),
     })
+}
+
+fn find(
+    fabric: &Fabric,
+    name: &str,
+    name_of: fn(&Node) -> String,
+) -> Result<NodeId, NodeNameError> {
+    let nodes = fabric.node_ids().map(|id| (id, name_of(fabric.node(id))));
+    let by_guid = |guid| {
+        let port = fabric.port_by_guid(guid);
+        fabric.node_by_guid(guid).or_else(|| port.map(|port| fabric.port(port).node))
+    };
+    node_name::find(name, nodes, by_guid, |_| None)
 }
 
 /// What is known of a node that is not found any more.
@@ -81,10 +85,10 @@ pub(super) fn end_port(
     name: &str,
 ) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
-        let unknown = || {
-            lost_node(missing, fabric, name).unwrap_or_else(|| format!("no port has the LID {lid}"))
-        };
-        return lids.port(Lid(lid)).ok_or_else(|| ApiError::new(404, unknown()));
+        return lids.port(Lid(lid)).ok_or_else(|| {
+            let lost = lost_node(missing, fabric, name);
+            ApiError::new(404, lost.unwrap_or_else(|| format!("no port has the LID {lid}")))
+        });
     }
     let (name, num) = split_port(name);
     if let Some(num) = num {

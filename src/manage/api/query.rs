@@ -56,8 +56,8 @@ impl ApiQuery {
     pub fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         self.get(name)
             .map(|text| {
-                let problem = || ApiError::new(400, format!("{name}: '{text}' is not a number"));
-                text.parse().map_err(|_| problem())
+                text.parse()
+                    .map_err(|_| ApiError::new(400, format!("{name}: '{text}' is not a number")))
             })
             .transpose()
     }

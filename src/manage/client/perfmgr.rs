@@ -60,11 +60,12 @@ async fn counters(
     print(&String::from_utf8_lossy(&reply)).map(drop)
 }
 
+fn choose(value: &Value, yes: &'static str, no: &'static str) -> &'static str {
+    if *value == true { yes } else { no }
+}
+
 /// The state as OpenSM's console shows it.
 fn state(reply: &Value) -> String {
-    let choose = |name: &str, yes: &'static str, no: &'static str| {
-        if reply[name] == true { yes } else { no }
-    };
     let last = &reply["last_sweep"];
     let mut out = format!(
         "Performance Manager status:\n\
@@ -74,12 +75,12 @@ fn state(reply: &Value) -> String {
          outstanding queries max      : {}\n\
          remove missing nodes from DB : {}\n\
          query ClassPortInfo          : {}\n",
-        choose("enabled", "Enabled", "Disabled"),
-        choose("sweeping", "Active", "Sleeping"),
+        choose(&reply["enabled"], "Enabled", "Disabled"),
+        choose(&reply["sweeping"], "Active", "Sleeping"),
         reply["sweep_time_seconds"],
         reply["max_outstanding_queries"],
-        choose("removes_nodes", "TRUE", "FALSE"),
-        choose("queries_class_port_info", "TRUE", "FALSE"),
+        choose(&reply["removes_nodes"], "TRUE", "FALSE"),
+        choose(&reply["queries_class_port_info"], "TRUE", "FALSE"),
     );
     if !last.is_null() {
         // Writing to a String cannot fail.

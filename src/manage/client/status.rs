@@ -193,9 +193,8 @@ fn put_routing(out: &mut String, status: &Value) {
     let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| {
         format!("{} {cycle}", painted(CRITICAL, "CREDIT LOOP"))
     });
-    let pairs = |key: &str| verified[key].as_u64().unwrap_or(0) as usize;
-    let hosts = pairs("unrouted_hosts");
-    let with_switches = pairs("unrouted_with_switches");
+    let hosts = verified["unrouted_hosts"].as_u64().unwrap_or(0) as usize;
+    let with_switches = verified["unrouted_with_switches"].as_u64().unwrap_or(0) as usize;
     let unrouted = UnroutedPairs { hosts, with_switches, first: None }.counted();
     let reached = match unrouted {
         Some(pairs) => format!("routed, but {pairs} without a route"),

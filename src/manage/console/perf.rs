@@ -65,7 +65,6 @@ fn command(sources: &ConsoleSources, text: &str) -> String {
 fn state(sources: &ConsoleSources) -> String {
     let status = sources.perf.load();
     let settings = &status.settings;
-    let word = |value: bool| if value { "TRUE" } else { "FALSE" };
     format!(
         "Performance Manager status:\nstate                        : {}\n\
          sweep state                  : {}\nsweep time                   : {}s\n\
@@ -75,8 +74,8 @@ fn state(sources: &ConsoleSources) -> String {
         if status.is_sweeping { "Active" } else { "Sleeping" },
         settings.sweep_time_s,
         status.max_outstanding,
-        word(settings.removes_nodes),
-        word(settings.queries_class_port_info),
+        if settings.removes_nodes { "TRUE" } else { "FALSE" },
+        if settings.queries_class_port_info { "TRUE" } else { "FALSE" },
     )
 }
 

@@ -3,11 +3,12 @@
 use super::family::{Labels, MetricFamily};
 use crate::contained;
 use crate::manage::api::ApiContext;
-use crate::manage::loop_status::{LoopStatistics, LoopStatus};
+use crate::manage::loop_status::{LoopStatistics, LoopStatus, SweepKind};
 use crate::publish::Subnet;
 use crate::publish::repair::RepairView;
 use crate::replication::status::PeerStatus;
 use crate::wire::attr::SmState;
+use std::collections::BTreeMap;
 
 /// The states of an SM, as labels.
 const STATES: [SmState; 4] =
@@ -38,25 +39,21 @@ fn role(status: &LoopStatus) -> Vec<MetricFamily> {
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("port_guid", status.sm.guid.to_string()),
     ];
-    let state =
-        |state: SmState| (vec![("state", state.to_string())], flag(status.sm.state == state));
-    let others = |state: SmState| {
+    let own =
+        STATES.map(|state| (vec![("state", state.to_string())], flag(status.sm.state == state)));
+    let others = STATES.map(|state| {
         let count = status.managers.iter().filter(|other| other.state == state).count();
         (vec![("state", state.to_string())], count as f64)
-    };
+    });
     vec![
         MetricFamily::gauges(
             "torus_sm_info",
             "Version and port of the SM; always 1",
             vec![(info, 1.0)],
         ),
-        MetricFamily::gauges(
-            "torus_sm_state",
-            "1 for the state of this SM",
-            STATES.map(state).into(),
-        ),
+        MetricFamily::gauges("torus_sm_state", "1 for the state of this SM", own.into()),
         MetricFamily::gauge("torus_sm_priority", "Priority of this SM", status.sm.priority.into()),
-        MetricFamily::gauges("torus_sm_other_sms", "Other SMs by state", STATES.map(others).into()),
+        MetricFamily::gauges("torus_sm_other_sms", "Other SMs by state", others.into()),
     ]
 }
 
@@ -190,26 +187,18 @@ fn durations(statistics: &LoopStatistics) -> Vec<MetricFamily> {
 fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let statistics = &context.status.statistics;
-    let by_kind = |counts: &std::collections::BTreeMap<_, u64>| -> Vec<(Labels, u64)> {
-        counts
-            .iter()
-            .map(|(kind, &count): (&crate::manage::loop_status::SweepKind, &u64)| {
-                (vec![("kind", kind.name().to_owned())], count)
-            })
-            .collect()
-    };
     let traps = statistics.traps.iter();
     let traps = traps.map(|(number, &count)| (vec![("number", number.to_string())], count));
     vec![
         MetricFamily::counters(
             "torus_sm_sweeps_interrupted",
             "Sweeps that changed links interrupted",
-            by_kind(&statistics.interrupted_sweeps),
+            by_sweep_kind(&statistics.interrupted_sweeps),
         ),
         MetricFamily::counters(
             "torus_sm_sweeps_failed",
             "Sweeps that failed",
-            by_kind(&statistics.failed_sweeps),
+            by_sweep_kind(&statistics.failed_sweeps),
         ),
         MetricFamily::counters(
             "torus_sm_traps",
@@ -222,6 +211,11 @@ fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
             status.queued_events as f64,
         ),
     ]
+}
+
+fn by_sweep_kind(counts: &BTreeMap<SweepKind, u64>) -> Vec<(Labels, u64)> {
+    let counts = counts.iter();
+    counts.map(|(kind, &count)| (vec![("kind", kind.name().to_owned())], count)).collect()
 }
 
 /// Connections with other instances.

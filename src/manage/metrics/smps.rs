@@ -82,17 +82,18 @@ fn by_attribute(attributes: &[AttributeCount]) -> (Counts, Counts) {
             }
         }
     }
-    let labels = |(attribute, method): (&str, &str)| -> Labels {
-        vec![("attribute", attribute.to_owned()), ("method", method.to_owned())]
-    };
     let sent = sent.into_iter().filter(|&(_, count)| count > 0);
     let results = results.into_iter().filter(|&(_, count)| count > 0);
     (
-        sent.map(|(key, count)| (labels(key), count)).collect(),
+        sent.map(|((attribute, method), count)| (labels(attribute, method), count)).collect(),
         results
             .map(|((attribute, method, result), count)| {
-                ([labels((attribute, method)), vec![("result", result.to_owned())]].concat(), count)
+                ([labels(attribute, method), vec![("result", result.to_owned())]].concat(), count)
             })
             .collect(),
     )
+}
+
+fn labels(attribute: &str, method: &str) -> Labels {
+    vec![("attribute", attribute.to_owned()), ("method", method.to_owned())]
 }

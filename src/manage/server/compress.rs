@@ -9,14 +9,16 @@ const MIN_LENGTH: usize = 8 << 10;
 
 /// True if a header Accept-Encoding allows gzip. Without a weight for it, that of `*` counts.
 pub(super) fn accepts_gzip(header: &str) -> bool {
-    let weight = |coding: &str| {
-        header.split(',').find_map(|item| {
-            let (name, weight) = item.split_once(';').unwrap_or((item, "q=1"));
-            let is_coding = name.trim().eq_ignore_ascii_case(coding);
-            is_coding.then(|| weight.trim().trim_start_matches("q=").parse::<f32>().unwrap_or(0.0))
-        })
-    };
-    weight("gzip").or_else(|| weight("*")).is_some_and(|weight| weight > 0.0)
+    weight(header, "gzip").or_else(|| weight(header, "*")).is_some_and(|weight| weight > 0.0)
+}
+
+/// The weight of a coding in an Accept-Encoding header.
+fn weight(header: &str, coding: &str) -> Option<f32> {
+    header.split(',').find_map(|item| {
+        let (name, weight) = item.split_once(';').unwrap_or((item, "q=1"));
+        let is_coding = name.trim().eq_ignore_ascii_case(coding);
+        is_coding.then(|| weight.trim().trim_start_matches("q=").parse::<f32>().unwrap_or(0.0))
+    })
 }
 
 /// The compressed body; `None` if it is short, or does not become shorter.

@@ -258,13 +258,12 @@ mod tests {
         }
     }
 
+    fn config(address: &str) -> NetworkConfig {
+        NetworkConfig { address: address.parse().expect("an address"), token_file: None, tls: None }
+    }
+
     #[test]
     fn addresses_of_other_hosts_need_tls_and_credentials() {
-        let config = |address: &str| NetworkConfig {
-            address: address.parse().expect("an address"),
-            token_file: None,
-            tls: None,
-        };
         let opened = NetworkListener::open(&config("127.0.0.1:0")).expect("loopback");
         assert!(opened.url().is_some_and(|url| url.starts_with("http://127.0.0.1:")));
         let refused = NetworkListener::open(&config("0.0.0.0:0")).err();

@@ -69,18 +69,19 @@ fn failed(error: &dyn std::fmt::Display) -> ApiError {
 /// daemon.
 fn limit(child: &Child) {
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
-    let set = |resource, maximum| {
-        let limit = Rlimit { current: Some(maximum), maximum: Some(maximum) };
-        prlimit(Some(pid), resource, limit).map(drop)
-    };
     let limits = [
-        set(Resource::Cpu, MAX_CPU_SECONDS),
-        set(Resource::As, MAX_MEMORY),
+        set_limit(pid, Resource::Cpu, MAX_CPU_SECONDS),
+        set_limit(pid, Resource::As, MAX_MEMORY),
         setpriority_process(Some(pid), NICE),
     ];
     for problem in limits.into_iter().filter_map(Result::err) {
         debug!("management interface: a limit of the replay is not set: {problem}");
     }
+}
+
+fn set_limit(pid: Pid, resource: Resource, maximum: u64) -> rustix::io::Result<()> {
+    let limit = Rlimit { current: Some(maximum), maximum: Some(maximum) };
+    prlimit(Some(pid), resource, limit).map(drop)
 }
 
 /// Gives a process the recording; returns what it wrote to its outputs.

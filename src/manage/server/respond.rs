@@ -153,7 +153,7 @@ async fn read(
     let accepts_gzip = compress::accepts_gzip(text_of(headers, ACCEPT_ENCODING));
     let shared = state.clone();
     let runtime = Handle::current();
-    let work = move || {
+    let reply = spawn_blocking(move || {
         let live = &shared.live;
         let context = ApiContext {
             status: live.status.load_full(),
@@ -176,8 +176,8 @@ async fn read(
         let reply = handler(&context, &query).map(|reply| compressed(reply, accepts_gzip));
         drop(worker);
         reply
-    };
-    let reply = spawn_blocking(work).await.unwrap_or_else(|panic| {
+    });
+    let reply = reply.await.unwrap_or_else(|panic| {
         warn!("management interface: {} failed: {panic}", endpoint.path);
         Err(ApiError::new(500, "the daemon failed to answer; its log has the reason"))
     })?;
@@ -219,7 +219,7 @@ async fn replayed(
     let accepts_gzip = compress::accepts_gzip(text_of(headers, ACCEPT_ENCODING));
     let shared = state.clone();
     let (sender, reply) = oneshot::channel();
-    let work = move || {
+    let thread = std::thread::Builder::new().name("replay".into()).spawn(move || {
         let recording = if recording.is_empty() {
             shared.live.control.recording().map_err(|problem| ApiError::new(409, problem))
         } else {
@@ -229,8 +229,7 @@ async fn replayed(
         drop(turn);
         // Nobody waits for the reply to a connection that was closed.
         let _ = sender.send(reply.map(|reply| compressed(reply, accepts_gzip)));
-    };
-    let thread = std::thread::Builder::new().name("replay".into()).spawn(work);
+    });
     thread.map_err(|problem| failed(&problem))?;
     send(reply.await.map_err(|problem| failed(&problem))??, state, progress)
 }
