@@ -51,14 +51,14 @@ fn levels(criterion: &mut Criterion) {
     let policy = Arc::new(policy.unwrap_or_else(|| panic!("{findings:?}")));
     let (made, _) = EffectivePolicy::new(policy, &fabric, &Default::default(), &[], None);
     let ports: Vec<PortId> = fabric.end_ports().collect();
-    let asked = |n: usize| QosQuery {
+    let queries = (0..QUERIES).map(|n| QosQuery {
         from: pick(&ports, n),
         to: Some(pick(&ports, n + QUERIES)),
         service_id: (!n.is_multiple_of(3)).then_some((n * 7 % 16_000) as u64),
         qos_class: n.is_multiple_of(4).then_some((n % 4096) as u16),
         pkey: n.is_multiple_of(2).then_some(Pkey((n % RULES) as u16 | 0x8000)),
-    };
-    let queries: Vec<QosQuery> = (0..QUERIES).map(asked).collect();
+    });
+    let queries: Vec<QosQuery> = queries.collect();
     let mut group = criterion.benchmark_group("QoS level");
     group.throughput(Throughput::Elements(QUERIES as u64));
     group.bench_function("of 1,000 rules", |bencher| {

@@ -78,17 +78,17 @@ fn reroute(c: &mut Criterion, name: &str, healthy: &Shape, broken: &Shape) {
 
 /// Time until a torus is given up, a quarter of whose switches are missing.
 fn given_up(c: &mut Criterion, name: &str, shape: &Shape) {
-    let mut state = 7u64;
-    let mut is_missing = |_: &[u16; 3]| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        state >> 62 == 0
-    };
     let radices = shape.radix;
     let rows = (0..radices[2]).flat_map(|z| (0..radices[1]).map(move |y| [y, z]));
     let places = rows.flat_map(|[y, z]| (0..radices[0]).map(move |x| [x, y, z]));
     // Around the first switch, all remain: the subnet manager and the seed are there.
     let others = places.filter(|at| at.iter().any(|&along| along > 1));
-    let missing_switches = others.filter(|at| is_missing(at)).collect();
+    let mut state = 7u64;
+    let missing_switches = others.filter(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state >> 62 == 0
+    });
+    let missing_switches = missing_switches.collect();
     let subnet = Subnet::new(&Shape { missing_switches, ..shape.clone() });
     assert!(subnet.try_to_route(None).is_none());
     c.bench_function(name, |b| b.iter(|| subnet.try_to_route(None)));

@@ -365,18 +365,14 @@ fn table(records: usize, time: Duration) {
         wanted.set_slid(local.lid);
         wanted
     };
-    let mad = |tid: u64| {
-        let mask = PathRecord::SLID;
-        let mad =
-            testkit::sa_client::request(SaAttr::PATH_RECORD, Method::GET_TABLE, mask, &wanted);
-        testkit::sa_client::with_tid(mad, tid)
-    };
+    let mask = PathRecord::SLID;
+    let query = testkit::sa_client::request(SaAttr::PATH_RECORD, Method::GET_TABLE, mask, &wanted);
     let to = Address::gsi(local.sm_lid, Sl(0));
     let mut waits = Vec::new();
     let start = Instant::now();
     while start.elapsed() < time {
         let asked = Instant::now();
-        let mad = mad(waits.len() as u64 + 1);
+        let mad = testkit::sa_client::with_tid(query, waits.len() as u64 + 1);
         let timeout = Some(LOST);
         port.post(&Outgoing { agent: Agent::Sa, to, timeout, retries: 3, mad: &mad.0 })
             .expect("the port accepts the MAD");

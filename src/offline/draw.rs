@@ -127,9 +127,12 @@ pub fn svg(picture: &Drawn<'_>) -> String {
     );
     drawing.bands(&mut out, layout);
     drawing.datelines(&mut out);
-    let ends = || layout.positions().flat_map(|at| Direction::ALL.map(|direction| (at, direction)));
-    ends().for_each(|(at, direction)| drawing.detours(&mut out, at, direction));
-    ends().for_each(|(at, direction)| drawing.cable(&mut out, at, direction));
+    for at in layout.positions() {
+        Direction::ALL.iter().for_each(|&direction| drawing.detours(&mut out, at, direction));
+    }
+    for at in layout.positions() {
+        Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, at, direction));
+    }
     let home = fabric.switch_behind(fabric.local());
     for at in layout.positions() {
         let is_home = home.is_some() && layout.switch(at) == home;

@@ -7,7 +7,7 @@ use super::trial::{OfflineTrial, TrialOutcome};
 use crate::cli::{CommandFailure, ExitCode};
 use crate::fabric::node_name;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
-use crate::ids::{Lid, Sl};
+use crate::ids::{Guid, Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::adaptive::AdaptiveGroups;
@@ -231,21 +231,28 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Co
     let nodes = fabric
         .node_ids()
         .filter_map(|id| Some((first_port(fabric, id)?, fabric.node(id).name().to_string())));
-    let by_guid = |guid| {
-        fabric
-            .port_by_guid(guid)
-            .or_else(|| fabric.node_by_guid(guid).and_then(|node| first_port(fabric, node)))
-    };
-    let by_position = |wanted| {
-        let mut switches = fabric.switches().iter().copied().zip(fabric.switch_ids());
-        let found = switches.find(|&(_, switch)| is_at(&torus, switch, wanted));
-        found.and_then(|(node, _)| first_port(fabric, node))
-    };
-    let port = node_name::find(name, nodes, by_guid, by_position);
+    let port = node_name::find(
+        name,
+        nodes,
+        |guid| port_of_guid(fabric, guid),
+        |wanted| port_at(fabric, &torus, wanted),
+    );
     let port = port.map_err(|error| usage_error(error.to_string()))?;
     let lid = plan.lids.base(port);
     lid.map(|lid| (port, lid))
         .ok_or_else(|| usage_error(format!("the port of \"{name}\" has no LID")))
+}
+
+fn port_of_guid(fabric: &Fabric, guid: Guid) -> Option<PortId> {
+    fabric
+        .port_by_guid(guid)
+        .or_else(|| fabric.node_by_guid(guid).and_then(|node| first_port(fabric, node)))
+}
+
+fn port_at(fabric: &Fabric, torus: &Option<&Torus>, wanted: [u32; 3]) -> Option<PortId> {
+    let mut switches = fabric.switches().iter().copied().zip(fabric.switch_ids());
+    let found = switches.find(|&(_, switch)| is_at(torus, switch, wanted));
+    found.and_then(|(node, _)| first_port(fabric, node))
 }
 
 fn first_port(fabric: &Fabric, node: NodeId) -> Option<PortId> {

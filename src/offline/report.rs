@@ -145,23 +145,16 @@ pub(super) fn list(numbers: &[u8]) -> String {
 }
 
 fn put_torus(out: &mut String, torus: &TorusFacts) {
-    let axis = |axis: usize| {
+    let [x, y, z] = std::array::from_fn(|axis| {
         let kind = match (torus.radices[axis], torus.looped[axis]) {
             (1, _) => "",
             (_, true) => " (ring)",
             (_, false) => " (open)",
         };
         format!("{}{kind}", torus.radices[axis])
-    };
+    });
     let places = torus.placed.len() + torus.missing_switches.len();
-    put!(
-        out,
-        "torus:       {} x {} x {}, {} of {places} switches placed",
-        axis(0),
-        axis(1),
-        axis(2),
-        torus.placed.len()
-    );
+    put!(out, "torus:       {x} x {y} x {z}, {} of {places} switches placed", torus.placed.len());
     let broken = torus.broken_rings.len();
     put!(out, "rings:       {}, {broken} of them interrupted", torus.rings);
     for ring in &torus.broken_rings {
@@ -242,13 +235,13 @@ fn put_notes(out: &mut String, notes: &[Note]) {
     let kinds =
         [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Info, "notes")];
     for (severity, heading) in kinds {
-        let of_kind = || notes.iter().filter(|note| note.severity == severity);
-        let total = of_kind().count();
+        let of_kind = notes.iter().filter(|note| note.severity == severity);
+        let total = of_kind.clone().count();
         if total == 0 {
             continue;
         }
         put!(out, "{heading}:");
-        of_kind().take(MAX_LISTED).for_each(|note| put!(out, "  {note}"));
+        of_kind.take(MAX_LISTED).for_each(|note| put!(out, "  {note}"));
         put_more(out, total);
     }
 }
@@ -338,16 +331,14 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
             .map_or_else(|| "without ERR number".into(), |code| format!("ERR {code}"));
         let failures = counted(cause.failures, "failure", "failures");
         put!(out, "  {failures}, {code}:");
-        let of_cause = || {
-            what_if.failures.iter().filter(|failure| {
-                failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
-            })
-        };
-        for failure in of_cause().take(MAX_LISTED) {
+        let of_cause = what_if.failures.iter().filter(|failure| {
+            failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
+        });
+        for failure in of_cause.clone().take(MAX_LISTED) {
             let why = failure.reason.as_ref().map_or("", |reason| &reason.text);
             put!(out, "    {}: {why}", components(failure));
         }
-        put_more(out, of_cause().count());
+        put_more(out, of_cause.count());
     }
     put_survivors(out, what_if);
     if !what_if.worst.is_empty() {

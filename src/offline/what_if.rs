@@ -116,19 +116,20 @@ fn cure(
 const MAX_WORST: usize = 10;
 
 fn kind_facts(kind: FailureKind, possible: usize, failures: &[FailureFacts]) -> KindFacts {
-    let count = |is_such: &dyn Fn(&FailureFacts) -> bool| {
-        failures.iter().filter(|failure| is_such(failure)).count()
-    };
     KindFacts {
         kind,
         possible,
         tried: failures.len(),
-        complete: count(&|failure| is_routed(failure) && failure.loss() == (0, 0)),
-        partial: count(&|failure| is_routed(failure) && failure.loss() != (0, 0)),
-        fallback: count(&|failure| failure.result == FailureResult::Fallback),
-        unrouted: count(&|failure| failure.result == FailureResult::Unrouted),
-        repaired: count(&|failure| failure.is_repaired),
+        complete: count_if(failures, |failure| is_routed(failure) && failure.loss() == (0, 0)),
+        partial: count_if(failures, |failure| is_routed(failure) && failure.loss() != (0, 0)),
+        fallback: count(failures, FailureResult::Fallback),
+        unrouted: count(failures, FailureResult::Unrouted),
+        repaired: count_if(failures, |failure| failure.is_repaired),
     }
+}
+
+fn count_if(failures: &[FailureFacts], is_such: impl Fn(&FailureFacts) -> bool) -> usize {
+    failures.iter().filter(|failure| is_such(failure)).count()
 }
 
 fn is_routed(failure: &FailureFacts) -> bool {

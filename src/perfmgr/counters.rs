@@ -120,8 +120,9 @@ impl DataCounters {
     /// Reads the data counters of PortCounters, which has no unicast and multicast packets.
     pub fn read_narrow(data: &PerfData) -> Self {
         let counters = group(PORT_COUNTERS).counters;
-        let read = |at: usize| data.counter(&counters[FIRST_DATA + at]);
-        Self(std::array::from_fn(|at| if at < NARROW_DATA { read(at) } else { 0 }))
+        Self(std::array::from_fn(|at| {
+            if at < NARROW_DATA { data.counter(&counters[FIRST_DATA + at]) } else { 0 }
+        }))
     }
 
     /// True if a counter is below its value in `earlier`: someone else cleared it.

@@ -92,13 +92,14 @@ impl Database {
         has_port0: bool,
         now: DateTime<Utc>,
     ) {
-        let ports = || vec![PortEntry::new(now); usize::from(num_ports) + 1];
+        let count = usize::from(num_ports) + 1;
         let node = self.0.entry(guid).or_insert_with(|| {
             let name = name.to_owned();
-            Arc::new(NodeEntry { guid, name, has_port0, is_active: true, ports: ports() })
+            let ports = vec![PortEntry::new(now); count];
+            Arc::new(NodeEntry { guid, name, has_port0, is_active: true, ports })
         });
-        if node.ports.len() != usize::from(num_ports) + 1 {
-            Arc::make_mut(node).ports = ports();
+        if node.ports.len() != count {
+            Arc::make_mut(node).ports = vec![PortEntry::new(now); count];
         }
         if !node.is_active || node.name != name || node.has_port0 != has_port0 {
             let node = Arc::make_mut(node);

@@ -42,6 +42,12 @@ pub struct ErrorReadings<'a> {
     pub before: &'a ErrorCounters,
 }
 
+impl ErrorReadings<'_> {
+    fn increase(&self, at: usize) -> u64 {
+        self.now.0[at].saturating_sub(self.before.0[at])
+    }
+}
+
 /// A line for each error counter that increased. `xmit_wait_threshold` is the increase of
 /// PortXmitWait that gets a line; `None` for no such line.
 pub fn lines(
@@ -50,18 +56,17 @@ pub fn lines(
     readings: &ErrorReadings<'_>,
     xmit_wait_threshold: Option<u32>,
 ) -> Vec<String> {
-    let increase = |at: usize| readings.now.0[at].saturating_sub(readings.before.0[at]);
     let ends = match peer {
         Some(peer) => format!("{} connected to {}", port.text(), peer.text()),
         None => port.text(),
     };
-    let increased = ERRORS.iter().enumerate().filter(|(at, _)| increase(*at) > 0);
+    let increased = ERRORS.iter().enumerate().filter(|(at, _)| readings.increase(*at) > 0);
     let mut lines: Vec<String> = increased
         .map(|(at, (name, number))| {
-            format!("ERR {number}: {name} : {} : node {ends}", increase(at))
+            format!("ERR {number}: {name} : {} : node {ends}", readings.increase(at))
         })
         .collect();
-    let waited = increase(XMIT_WAIT);
+    let waited = readings.increase(XMIT_WAIT);
     if xmit_wait_threshold.is_some_and(|limit| waited > 0 && waited >= u64::from(limit)) {
         lines.push(format!("ERR 543D: XmitWait : {waited} : node {}", port.text()));
     }

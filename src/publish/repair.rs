@@ -29,10 +29,10 @@ impl RepairView {
     /// `None` where torus-2QoS itself or another engine routes.
     pub fn of(plan: &Plan) -> Option<Self> {
         let repair = Torus::of(&plan.routing)?.repair()?;
-        let mean = |hops: u64| hops as f64 / repair.detours.max(1) as f64;
+        let detours = repair.detours.max(1) as f64;
         Some(Self {
-            mean_hops: mean(repair.hops),
-            mean_undamaged_hops: mean(repair.undamaged_hops),
+            mean_hops: repair.hops as f64 / detours,
+            mean_undamaged_hops: repair.undamaged_hops as f64 / detours,
             summary: repair.summary,
             pairs: repair.pairs,
             detours: repair.detours,

@@ -211,7 +211,7 @@ fn node_json<'a>(
 ) -> NodeJson {
     let first = node.first_port.index();
     let slots = first..=first + usize::from(node.num_ports());
-    let port = |slot: usize| {
+    let ports = slots.map(|slot| {
         let port = &fabric.ports()[slot];
         let info = port.info().map(|mut info| {
             info.set_m_key(MKey::NONE);
@@ -223,11 +223,11 @@ fn node_json<'a>(
             peer: port.peer.map(|peer| port_json(fabric, peer)),
             pkeys: pkeys(slot).iter().map(|block| BytesJson(block.to_wire())).collect(),
         }
-    };
+    });
     NodeJson {
         info: BytesJson::new(&node.info.0),
         description: BytesJson::new(&node.description.0),
         switch_info: BytesJson::new(&node.switch_info.0),
-        ports: slots.map(port).collect(),
+        ports: ports.collect(),
     }
 }

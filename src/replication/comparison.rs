@@ -243,13 +243,13 @@ mod tests {
 
     /// The configuration of an instance whose files are in `dir`: a chain of three steps, of which
     /// two have configuration files, in `second` with a list of roots.
+    fn step(id: u32, more: &str) -> String {
+        format!("unicast-step\nid: {id}\nengine: updn\n{more}end-unicast-step\n")
+    }
     fn chain(dir: &Path, second: &str, roots: &str, groups: &str) -> Description {
         let roots = file(dir, "roots", roots.to_owned());
         let second = file(dir, "second", format!("{second}root_guid_file {roots}\n"));
         let third = file(dir, "third", "use_ucast_cache TRUE\nconnect_roots TRUE\n".to_owned());
-        let step = |id: u32, more: &str| {
-            format!("unicast-step\nid: {id}\nengine: updn\n{more}end-unicast-step\n")
-        };
         let steps = [
             step(1, ""),
             step(2, &format!("config: {second}\n")),

@@ -191,7 +191,7 @@ fn by_independence(
     max_paths: usize,
 ) -> impl Iterator<Item = PathRecord> {
     let mut used: Vec<u32> = Vec::new();
-    let next = move || {
+    let ordered = std::iter::from_fn(move || {
         let best =
             (0..paths.len()).min_by_key(|&n| (paths[n].shared, paths[n].elements.len(), n))?;
         let mut path = paths.remove(best);
@@ -210,6 +210,6 @@ fn by_independence(
             }
         }
         Some(path.record)
-    };
-    std::iter::from_fn(next).take(max_paths)
+    });
+    ordered.take(max_paths)
 }

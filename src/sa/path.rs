@@ -241,20 +241,27 @@ fn with_gids<'a>(
     from: EndPort,
     to: EndPort,
 ) -> impl Iterator<Item = PathRecord> + 'a {
-    let gids = |component, named: Gid, port| {
-        let is_named = query.has(component) || query.method == Method::GET;
-        let all = (!is_named).then(|| query.gids(port));
-        is_named.then_some(named).into_iter().chain(all.into_iter().flatten())
-    };
-    let sources = move || gids(PathRecord::SGID, record.sgid(), from);
-    gids(PathRecord::DGID, record.dgid(), to).flat_map(move |dgid| {
-        sources().map(move |sgid| {
+    let dgids = gids(query, PathRecord::DGID, record.dgid(), to);
+    dgids.flat_map(move |dgid| {
+        gids(query, PathRecord::SGID, record.sgid(), from).map(move |sgid| {
             let mut record = record;
             record.set_sgid(sgid);
             record.set_dgid(dgid);
             record
         })
     })
+}
+
+/// The GIDs of one end: the named one if the query selects it by GID, else all of the port.
+fn gids<'a>(
+    query: &'a Query<'_>,
+    component: u64,
+    named: Gid,
+    port: EndPort,
+) -> impl Iterator<Item = Gid> + 'a {
+    let is_named = query.has(component) || query.method == Method::GET;
+    let all = (!is_named).then(|| query.gids(port));
+    is_named.then_some(named).into_iter().chain(all.into_iter().flatten())
 }
 
 /// Source and destination of a path.

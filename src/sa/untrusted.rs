@@ -25,8 +25,8 @@ pub(super) fn is_allowed(mad: &[u8]) -> bool {
 /// True if a PathRecord query selects one source and one destination.
 fn names_both_ends(mad: &[u8]) -> bool {
     let mask = SaHeader::read(&mad[SA_OFFSET..]).component_mask();
-    let selects = |components| mask & components != 0;
-    selects(PathRecord::SGID | PathRecord::SLID) && selects(PathRecord::DGID | PathRecord::DLID)
+    mask & (PathRecord::SGID | PathRecord::SLID) != 0
+        && mask & (PathRecord::DGID | PathRecord::DLID) != 0
 }
 
 #[cfg(test)]

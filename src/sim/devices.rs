@@ -189,9 +189,9 @@ impl Devices {
     }
 
     fn connect(&mut self, topology: &Topology) {
-        for &[a, b] in &topology.cables {
-            let slot = |(node, num): (usize, PortNum)| self.slot(u32::try_from(node).ok()?, num);
-            let (Some(a), Some(b)) = (slot(a), slot(b)) else { continue };
+        for cable in &topology.cables {
+            let ends = cable.map(|(node, num)| self.slot(u32::try_from(node).ok()?, num));
+            let [Some(a), Some(b)] = ends else { continue };
             for (end, other) in [(a, b), (b, a)] {
                 let port = &mut self.ports[end as usize];
                 port.peer = other;

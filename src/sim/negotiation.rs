@@ -8,10 +8,10 @@ use crate::wire::attr::{LinkWidth, PortInfo};
 /// Width and speed of the link between two ports: the maximum that both have enabled and that the
 /// cable allows; 1x SDR if there is none.
 pub(super) fn negotiate(a: &PortInfo, b: &PortInfo, cable: CableFault) -> (u8, LinkSpeed) {
-    let enabled = |info: &PortInfo| LinkSpeed::enabled_mask(info);
+    let speeds = LinkSpeed::enabled_mask(a) & LinkSpeed::enabled_mask(b) & cable.speeds;
     (
         widest(a.link_width_enabled() & b.link_width_enabled() & cable.widths),
-        LinkSpeed::fastest(enabled(a) & enabled(b) & cable.speeds),
+        LinkSpeed::fastest(speeds),
     )
 }
 

@@ -211,6 +211,12 @@ fn milliseconds(timeout: Duration) -> u32 {
     u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
 }
 
+impl SimPort {
+    fn io_error(&self, source: std::io::Error) -> SendError {
+        SendError::Io { device: self.identity.device.clone(), port: self.identity.port, source }
+    }
+}
+
 impl MadPort for SimPort {
     fn identity(&self) -> &PortIdentity {
         &self.identity
@@ -221,14 +227,9 @@ impl MadPort for SimPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        let error = |source: std::io::Error| SendError::Io {
-            device: self.identity.device.clone(),
-            port: self.identity.port,
-            source,
-        };
         let class = Header::read(out.mad).class();
         if out.mad.len() < Header::SIZE || agent_of(class) != Some(out.agent) {
-            return Err(error(std::io::ErrorKind::InvalidInput.into()));
+            return Err(self.io_error(std::io::ErrorKind::InvalidInput.into()));
         }
         let id = self.agents[out.agent as usize];
         let is_divided = self.segmentation != Segmentation::Caller;
@@ -248,7 +249,7 @@ impl MadPort for SimPort {
         } else {
             self.shared.lock_to_send().post(id, &sent, out.mad)
         };
-        posted.map_err(|errno| error(errno.into()))
+        posted.map_err(|errno| self.io_error(errno.into()))
     }
 }
 

@@ -317,8 +317,8 @@ impl SimFabric {
         needs_active: bool,
     ) -> Vec<(Guid, PortNum)> {
         let net = self.shared.lock();
-        let slot = |&(guid, num): &(Guid, PortNum)| net.devices.find(guid, num);
-        let slots: Vec<Option<u32>> = from.iter().map(slot).collect();
+        let slots: Vec<Option<u32>> =
+            from.iter().map(|&(guid, num)| net.devices.find(guid, num)).collect();
         let present: Vec<u32> = slots.iter().copied().flatten().collect();
         let cut_off: HashSet<u32> =
             net.devices.cut_off(&present, lid, needs_active).into_iter().collect();

@@ -81,8 +81,10 @@ impl Devices {
 
     /// The port at the other end of an ACTIVE link.
     fn crossed(&self, slot: u32) -> Option<u32> {
-        let is_active = |slot: u32| self.port(slot).info.port_state() == PortState::Active;
-        self.linked_peer(slot).filter(|&peer| is_active(slot) && is_active(peer))
+        let peer = self.linked_peer(slot)?;
+        let is_active =
+            [slot, peer].iter().all(|&end| self.port(end).info.port_state() == PortState::Active);
+        is_active.then_some(peer)
     }
 
     /// Walks a packet from a host's port. Calls `cross` with each port of a switch that sends to a

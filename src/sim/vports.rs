@@ -32,7 +32,7 @@ const GUID_SHIFT: u32 = 48;
 impl VportSpec {
     /// `count` vports of the port with a GUID; index 0 is the port itself.
     pub fn of_port(port: Guid, count: u16) -> Vec<Self> {
-        let vport = |index: u16| {
+        let vports = (0..count).map(|index| {
             let guid = Guid(port.0 ^ u64::from(index) << GUID_SHIFT);
             Self {
                 guid,
@@ -42,8 +42,8 @@ impl VportSpec {
                 lid_by_vport_index: 0,
                 is_up: true,
             }
-        };
-        (0..count).map(vport).collect()
+        });
+        vports.collect()
     }
 }
 

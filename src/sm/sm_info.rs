@@ -338,16 +338,17 @@ mod tests {
         assert!(reply.0[32..64].iter().chain(&reply.0[128..]).all(|&byte| byte == 0));
     }
 
+    fn peer(priority: u8, guid: u64, state: SmState) -> Peer {
+        let mut info = SmInfo::default();
+        info.set_guid(Guid(guid));
+        info.set_priority(priority);
+        info.set_state(state);
+        info.set_sm_key(SmKey(1));
+        Peer { info, route: SmpRoute::Lid(crate::ids::Lid(1)) }
+    }
+
     #[test]
     fn a_requested_successor_must_win_the_next_election() {
-        let peer = |priority: u8, guid: u64, state| {
-            let mut info = SmInfo::default();
-            info.set_guid(Guid(guid));
-            info.set_priority(priority);
-            info.set_state(state);
-            info.set_sm_key(SmKey(1));
-            Peer { info, route: SmpRoute::Lid(crate::ids::Lid(1)) }
-        };
         let low = peer(1, 5, SmState::Standby);
         let high = peer(1, 20, SmState::Standby);
         assert_eq!(own(1, 0).chosen_successor(&[low], None), Ok(low), "the lower port GUID");
@@ -442,27 +443,31 @@ mod tests {
         }
     }
 
+    /// The changes of the role that are legal in a state.
+    fn legal(state: SmState) -> Vec<RoleEvent> {
+        use RoleEvent::{Acknowledge, Disable, Discover, Handover, Standby};
+        let all = [(1, Handover), (2, Acknowledge), (3, Disable), (4, Standby), (5, Discover)];
+        let legal = all.into_iter().filter(|&(modifier, expected)| {
+            let sender = if modifier == 2 { SmState::Standby } else { SmState::Master };
+            let taken = event(state, &set(modifier, sender, 11));
+            assert!(taken.is_none_or(|taken| taken == expected));
+            assert_eq!(event(state, &set(modifier, sender, 12)), None, "wrong SM_Key");
+            for other in
+                [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Master]
+            {
+                let is_refused =
+                    other == sender || event(state, &set(modifier, other, 11)).is_none();
+                assert!(is_refused, "{expected} by an SM that is {other}");
+            }
+            taken.is_some()
+        });
+        legal.map(|(_, event)| event).collect()
+    }
+
     #[test]
     fn requests_to_change_the_role_need_the_key_and_come_from_a_master() {
         use RoleEvent::{Acknowledge, Disable, Discover, Handover, Standby};
         use SmState as S;
-        let all = [(1, Handover), (2, Acknowledge), (3, Disable), (4, Standby), (5, Discover)];
-        let legal = |state| -> Vec<RoleEvent> {
-            let is_legal = |&(modifier, event): &(u32, RoleEvent)| {
-                let sender = if modifier == 2 { S::Standby } else { S::Master };
-                let taken = self::event(state, &set(modifier, sender, 11));
-                assert!(taken.is_none_or(|taken| taken == event));
-                assert_eq!(self::event(state, &set(modifier, sender, 12)), None, "wrong SM_Key");
-                for other in [S::NotActive, S::Discovering, S::Standby, S::Master] {
-                    let refused = other == sender || {
-                        self::event(state, &set(modifier, other, 11)).is_none()
-                    };
-                    assert!(refused, "{event} by an SM that is {other}");
-                }
-                taken.is_some()
-            };
-            all.iter().filter(|entry| is_legal(entry)).map(|&(_, event)| event).collect()
-        };
         assert_eq!(legal(S::Discovering), [Handover]);
         assert_eq!(legal(S::Standby), [Handover, Acknowledge, Disable, Discover]);
         assert_eq!(legal(S::Master), [Handover, Acknowledge]);

@@ -60,17 +60,20 @@ pub(super) fn search(graph: &SimpleGraph, most: usize) -> Vec<Embedding> {
 /// one with the most neighbours earlier in the order; ties are broken by the earliest such
 /// neighbour, then by the number of neighbours.
 fn order(graph: &SimpleGraph) -> Vec<u32> {
-    let all = || (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
+    let vertices = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
     let mut order: Vec<u32> = Vec::new();
     let mut before = vec![0usize; graph.len()];
     let mut is_known = vec![false; graph.len()];
     // By vertex: index in `order` of its earliest neighbour. It breaks ties so that the placed
     // region stays compact.
     let mut since = vec![usize::MAX; graph.len()];
-    while let Some(next) = all().filter(|&vertex| !is_known[vertex as usize]).max_by_key(|&v| {
-        let waiting = std::cmp::Reverse(since[v as usize]);
-        (before[v as usize], waiting, graph.degree(v), std::cmp::Reverse(v))
-    }) {
+    loop {
+        let open = vertices.clone().filter(|&vertex| !is_known[vertex as usize]);
+        let next = open.max_by_key(|&v| {
+            let waiting = std::cmp::Reverse(since[v as usize]);
+            (before[v as usize], waiting, graph.degree(v), std::cmp::Reverse(v))
+        });
+        let Some(next) = next else { return order };
         is_known[next as usize] = true;
         for &(other, _) in graph.neighbors(next) {
             before[other as usize] += 1;
@@ -78,7 +81,6 @@ fn order(graph: &SimpleGraph) -> Vec<u32> {
         }
         order.push(next);
     }
-    order
 }
 
 /// All lattices whose numbers of positions and links fit `switches` and `edges` with at most

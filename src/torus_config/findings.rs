@@ -74,17 +74,18 @@ pub(super) fn is_between_switches(fabric: &Fabric, cable: &[PortId; 2]) -> bool 
 
 /// Cables between switches that are not neighbours.
 pub(super) fn strays(cabling: &Cabling, embedding: &Embedding, fabric: &Fabric) -> Vec<StrayCable> {
-    let ends = |cable: &[PortId; 2]| {
-        let [a, b] = cable.map(|port| fabric.node_of(port).switch);
-        Some([a?.0, b?.0])
-    };
     cabling
         .cables
         .iter()
         .filter(|cable| {
             is_between_switches(fabric, cable)
-                && ends(cable).is_none_or(|ends| embedding.direction(ends).is_none())
+                && ends(fabric, cable).is_none_or(|ends| embedding.direction(ends).is_none())
         })
         .copied()
         .collect()
+}
+
+fn ends(fabric: &Fabric, cable: &[PortId; 2]) -> Option<[u32; 2]> {
+    let [a, b] = cable.map(|port| fabric.node_of(port).switch);
+    Some([a?.0, b?.0])
 }

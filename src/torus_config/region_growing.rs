@@ -240,9 +240,9 @@ impl RegionGrower<'_> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         let mut low = [0; 3];
         for axis in 0..3 {
-            let along = || self.at.iter().flatten().map(|at| at[axis]);
-            low[axis] = along().min()?;
-            let extent = along().max()? - low[axis] + 1;
+            let along = self.at.iter().flatten().map(|at| at[axis]);
+            low[axis] = along.clone().min()?;
+            let extent = along.max()? - low[axis] + 1;
             size.radix[axis] = u32::try_from(rings[axis].unwrap_or(extent)).ok()?;
             size.looped[axis] = rings[axis].is_some() || extent == 1;
         }

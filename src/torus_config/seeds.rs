@@ -169,10 +169,10 @@ impl SeedFinder<'_> {
     fn candidate(&self, embedding: &Embedding, origin: u32, down: u8) -> Option<SeedCandidate> {
         let lattice = &embedding.lattice;
         let at = embedding.positions[origin as usize]?;
-        let axes = || (0..3).filter(|&axis| lattice.is_active(axis));
-        let is_only = axes().count() == 1;
+        let axes = (0..3).filter(|&axis| lattice.is_active(axis));
+        let is_only = axes.clone().count() == 1;
         let mut candidate = SeedCandidate { origin, neighbors: [None; 6] };
-        for axis in axes() {
+        for axis in axes {
             let mut ways = [Direction::plus(axis), Direction::minus(axis)];
             ways.rotate_left(usize::from(down >> axis & 1));
             let [first, second] = ways.map(|direction| {

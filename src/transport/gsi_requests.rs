@@ -34,6 +34,27 @@ pub(super) struct Pending {
     pub results: mpsc::UnboundedSender<(GsiTag, GsiResult)>,
 }
 
+impl Pending {
+    /// True if a delivery is the response to the request, or says that there is none.
+    fn fits(&self, delivery: &Delivery<'_>) -> bool {
+        if self.agent != delivery.agent {
+            return false;
+        }
+        if delivery.outcome == Outcome::Unanswered {
+            return true;
+        }
+        let header = Header::read(delivery.mad);
+        // A redirection is ClassPortInfo.
+        let is_redirection =
+            header.status() & Status::REDIRECT != 0 && header.attr_id() == AttrId::CLASS_PORT_INFO;
+        // ibsim's library delivers responses of the SA without the padding behind the record.
+        let length = if delivery.agent == Agent::Sa { DATA_OFFSET } else { MAD_SIZE };
+        delivery.mad.len() >= length
+            && header.method() == Method::GET_RESP.0
+            && (header.attr_id() == self.attr_id || is_redirection)
+    }
+}
+
 /// The requests in flight, by the lower half of their transaction ID.
 #[derive(Default)]
 pub(super) struct GsiRequests {
@@ -62,22 +83,7 @@ impl GsiRequests {
     pub(super) fn complete(&self, delivery: &Delivery<'_>) -> bool {
         let Some(tid) = low_tid_of(delivery.mad) else { return false };
         let mut pending = self.pending();
-        let fits = |request: &Pending| {
-            let is_response = || {
-                let header = Header::read(delivery.mad);
-                // A redirection is ClassPortInfo.
-                let is_redirection = header.status() & Status::REDIRECT != 0
-                    && header.attr_id() == AttrId::CLASS_PORT_INFO;
-                // ibsim's library delivers responses of the SA without the padding behind the record.
-                let length = if delivery.agent == Agent::Sa { DATA_OFFSET } else { MAD_SIZE };
-                delivery.mad.len() >= length
-                    && header.method() == Method::GET_RESP.0
-                    && (header.attr_id() == request.attr_id || is_redirection)
-            };
-            request.agent == delivery.agent
-                && (delivery.outcome == Outcome::Unanswered || is_response())
-        };
-        if !pending.get(&tid).is_some_and(fits) {
+        if !pending.get(&tid).is_some_and(|request| request.fits(delivery)) {
             return false;
         }
         let Some(request) = pending.remove(&tid) else { return false };

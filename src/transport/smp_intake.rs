@@ -157,8 +157,9 @@ mod tests {
     fn senders_of_directed_routes_are_told_apart_by_their_routes() {
         let intake = SmpIntake::default();
         let now = Instant::now();
-        let admit = |port| intake.admit(Lid::PERMISSIVE, &directed(port).0, now);
-        assert_eq!((0..5000).filter(|_| admit(1)).count() as u32, MAX_PER_SENDER);
+        let mad = directed(1).0;
+        let admitted = (0..5000).filter(|_| intake.admit(Lid::PERMISSIVE, &mad, now)).count();
+        assert_eq!(admitted as u32, MAX_PER_SENDER);
         assert!(intake.admit(Lid(7), &get(&SmpRoute::Lid(Lid(1))).0, now));
     }
 }

@@ -190,13 +190,12 @@ mod tests {
         assert_eq!(written(SaAttr::SERVICE_RECORD), service);
         assert_eq!(written(SaAttr::PATH_RECORD), ranges(&[headers, 44..56]), "nobody writes it");
         assert_eq!(kept(Class::PERF, 0x12, 0), ranges(&[]));
-        let congestion = |attribute| kept(Class::CONGESTION, attribute, 0);
         assert_eq!(
-            congestion(CongestionAttr::CONGESTION_KEY_INFO),
+            kept(Class::CONGESTION, CongestionAttr::CONGESTION_KEY_INFO, 0),
             ranges(std::slice::from_ref(&(72..80)))
         );
         assert_eq!(
-            congestion(CongestionAttr::SWITCH_CONGESTION_SETTING),
+            kept(Class::CONGESTION, CongestionAttr::SWITCH_CONGESTION_SETTING, 0),
             ranges(std::slice::from_ref(&(64..140)))
         );
     }

@@ -417,10 +417,9 @@ impl SimCluster {
 
     /// Every host must reach every host.
     fn check_pairs(&self, faults: &mut Vec<String>) {
-        let lid = |guid| self.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
         let hosts: Vec<(Guid, PortNum)> = self.hosts().map(|guid| (guid, PortNum(1))).collect();
         for &(to, _) in &hosts {
-            let lid = lid(to);
+            let lid = self.fabric.port_info(to, PortNum(1)).expect("a port").lid();
             let cut_off = self.fabric.cut_off(&hosts, lid, true).into_iter();
             faults.extend(
                 cut_off.map(|(from, _)| format!("nothing from {from} reaches {to} (LID {lid})")),

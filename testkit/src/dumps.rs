@@ -60,18 +60,21 @@ pub type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
 pub fn mfts(text: &str) -> Mfts {
     let mut mfts = Mfts::new();
     let mut switch = 0;
-    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     for line in text.lines() {
         if let Some(guid) = line.strip_prefix("Switch ") {
-            switch = hex(guid.trim()).unwrap_or(0);
+            switch = prefixed_hex(guid.trim()).unwrap_or(0);
         } else if let Some((mlid, ports)) = line.split_once(':')
-            && let Some(mlid) = hex(mlid.trim())
+            && let Some(mlid) = prefixed_hex(mlid.trim())
         {
-            let ports = ports.split_whitespace().filter_map(|port| Some(hex(port)? as u8));
+            let ports = ports.split_whitespace().filter_map(|port| Some(prefixed_hex(port)? as u8));
             mfts.insert((mlid as u16, switch), ports.collect());
         }
     }
     mfts
+}
+
+fn prefixed_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 /// VLs of SL 0..=15 by (port owner's GUID, input port, output port).

@@ -16,8 +16,10 @@ impl ReloadableSm {
     pub fn start(cluster: &SimCluster, at: [u16; 3], options: Options) -> Self {
         let shared = Arc::new(Mutex::new(options.clone()));
         let source = shared.clone();
-        let read = move || source.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let reload = Box::new(move || Ok(read().into()));
+        let reload = Box::new(move || {
+            let options = source.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Ok(options.into())
+        });
         Self { sm: cluster.start_with(at, options, reload), options: shared }
     }
 

@@ -117,15 +117,14 @@ impl Simulator {
         let cache = self.dir.path().join(format!("{log}.cache"));
         fs::create_dir_all(&cache).expect("a folder");
         let path = self.dir.path().join(log);
-        let quiet = || Stdio::null();
         let child = self
             .command(at, &tool("opensm").expect("checked before"))
             .args(["-d", "2", "-f"])
             .arg(&path)
             .args(args)
             .env("OSM_CACHE_DIR", cache)
-            .stdout(quiet())
-            .stderr(quiet())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .expect("opensm starts");
         Running(child)

@@ -15,18 +15,10 @@ macro_rules! put {
 /// `most_detours`: the detours of the widest band.
 pub(super) fn legend(out: &mut String, height: u32, busiest: Option<String>, most_detours: u32) {
     let y = i64::from(height - LEGEND) + 22;
-    let mut entry = |x: i64, y: i64, class: &str, text: &str| {
-        if class == "lost" {
-            put!(out, "<circle class=\"lost\" cx=\"{}\" cy=\"{y}\" r=\"9\"/>", x + 16);
-        } else {
-            line(out, class, (x, y), (x + 32, y));
-        }
-        put!(out, "<text class=\"legend\" x=\"{}\" y=\"{}\">{text}</text>", x + 40, y + 4);
-    };
-    entry(24, y, "cable", "cable");
-    entry(24, y + 22, "z", "cable along z");
-    entry(160, y, "gone", "missing cable");
-    entry(160, y + 22, "lost", "missing switch");
+    entry(out, [24, y], "cable", "cable");
+    entry(out, [24, y + 22], "z", "cable along z");
+    entry(out, [160, y], "gone", "missing cable");
+    entry(out, [160, y + 22], "lost", "missing switch");
     put!(
         out,
         "<line x1=\"300\" y1=\"{y}\" x2=\"332\" y2=\"{y}\" stroke=\"#fbd38d\" \
@@ -62,6 +54,16 @@ pub(super) fn legend(out: &mut String, height: u32, busiest: Option<String>, mos
         );
         text(out, [345, y + 66], &counted(most_detours as usize, "detour", "detours"));
     }
+}
+
+fn entry(out: &mut String, at: [i64; 2], class: &str, text: &str) {
+    let [x, y] = at;
+    if class == "lost" {
+        put!(out, "<circle class=\"lost\" cx=\"{}\" cy=\"{y}\" r=\"9\"/>", x + 16);
+    } else {
+        line(out, class, (x, y), (x + 32, y));
+    }
+    put!(out, "<text class=\"legend\" x=\"{}\" y=\"{}\">{text}</text>", x + 40, y + 4);
 }
 
 fn text(out: &mut String, [x, y]: [i64; 2], text: &str) {

@@ -110,13 +110,12 @@ impl<'a> Maps<'a> {
             return 0;
         }
         let row = self.rows.binary_search_by_key(&(input, output), |&(from, to, _)| (from, to));
-        let vl = |sl: u8| match row {
-            Ok(row) => self.rows[row].2.vl(Sl(sl)).0,
-            Err(_) => sl % self.data_vls(output),
-        };
         super::numbers(sls)
             .into_iter()
-            .map(vl)
+            .map(|sl| match row {
+                Ok(row) => self.rows[row].2.vl(Sl(sl)).0,
+                Err(_) => sl % self.data_vls(output),
+            })
             .filter(|&vl| vl < 15)
             .fold(0, |set, vl| set | 1 << vl)
     }

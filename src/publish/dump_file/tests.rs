@@ -68,8 +68,7 @@ fn a_watch_on_the_folder_sees_the_name_of_the_dump() {
 fn readers_find_no_half_file() {
     const LENGTH: usize = 100_000;
     let (_dir, path) = dump();
-    let content = |letter: &str| letter.repeat(LENGTH);
-    write(&path, &content("a")).expect("written");
+    write(&path, &"a".repeat(LENGTH)).expect("written");
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -78,7 +77,7 @@ fn readers_find_no_half_file() {
             }
         });
         for letter in ["b", "c", "d", "e"].iter().cycle().take(200) {
-            write(&path, &content(letter)).expect("written");
+            write(&path, &letter.repeat(LENGTH)).expect("written");
         }
         is_done.store(true, Ordering::Relaxed);
         reader.join().expect("no half file");
@@ -107,8 +106,7 @@ fn only_plain_files_of_this_user_keep_their_inode() {
 #[test]
 fn private_content_never_goes_to_a_file_that_others_can_read() {
     let (_dir, path) = dump();
-    let mode = |bits| fs::set_permissions(&path, fs::Permissions::from_mode(bits)).expect("owned");
-    mode(0o644);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("owned");
     // Another program has opened the readable file, and keeps it open.
     let mut opened = File::open(&path).expect("readable");
     write_private(&path, "a key\n", false).expect("written");

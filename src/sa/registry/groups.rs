@@ -384,13 +384,7 @@ impl Groups {
         if self.groups.contains_key(&group.spec.mgid) {
             return Err("its MGID exists already");
         }
-        let shares = |other: &Group| {
-            other.mlid == group.mlid
-                && solicited_node_prefix(&other.spec.mgid).is_some()
-                && solicited_node_prefix(&other.spec.mgid)
-                    == solicited_node_prefix(&group.spec.mgid)
-        };
-        if self.mlids.contains_key(&group.mlid) && !self.groups.values().any(shares) {
+        if self.mlids.contains_key(&group.mlid) && !self.shares_mlid(&group) {
             return Err("its MLID belongs to another group");
         }
         self.mark_changed(group.mlid);
@@ -399,6 +393,13 @@ impl Groups {
         self.mlids.entry(group.mlid).or_default().insert(group.spec.mgid);
         self.groups.insert(group.spec.mgid, group);
         Ok(())
+    }
+
+    /// True if a group of the same MLID has the same prefix of solicited-node addresses.
+    fn shares_mlid(&self, group: &Group) -> bool {
+        let Some(prefix) = solicited_node_prefix(&group.spec.mgid) else { return false };
+        let mut others = self.groups.values().filter(|other| other.mlid == group.mlid);
+        others.any(|other| solicited_node_prefix(&other.spec.mgid) == Some(prefix))
     }
 
     /// Removes groups without full members that are not permanent.

@@ -144,20 +144,23 @@ fn set_transit_fault(
     kind: Option<MadKind>,
     fault: TransitFault,
 ) -> Result<(), ConsoleError> {
-    let change = |faults: &mut TransitFaults| match fault {
+    match port {
+        Some(name) => {
+            let slot = resolve::cable_port(&net.devices, name)?;
+            net.faults.links.change(slot, kind, |faults| apply_transit_fault(faults, fault));
+        }
+        None => net.faults.transit.change(kind, |faults| apply_transit_fault(faults, fault)),
+    }
+    Ok(())
+}
+
+fn apply_transit_fault(faults: &mut TransitFaults, fault: TransitFault) {
+    match fault {
         TransitFault::Loss(probability) => faults.loss = probability,
         TransitFault::Delay(delay) => faults.delay = delay,
         TransitFault::Jitter(jitter) => faults.jitter = jitter,
         TransitFault::Duplication(probability) => faults.duplication = probability,
-    };
-    match port {
-        Some(name) => {
-            let slot = resolve::cable_port(&net.devices, name)?;
-            net.faults.links.change(slot, kind, change);
-        }
-        None => net.faults.transit.change(kind, change),
     }
-    Ok(())
 }
 
 fn set_errors(

@@ -321,11 +321,11 @@ fn is_misspelt_down(word: &Word) -> bool {
 /// The command whose name is closest to `name`, at an edit distance of at most [`MAX_EDITS`], or
 /// that begins with `name`.
 fn similar_command(name: &str) -> Option<&'static str> {
-    let names = || COMMANDS.iter().map(|entry| entry.name);
-    let closest = names().min_by_key(|command| distance(command, name));
+    let mut names = COMMANDS.iter().map(|entry| entry.name);
+    let closest = names.clone().min_by_key(|command| distance(command, name));
     let closest =
         closest.filter(|command| distance(command, name) <= MAX_EDITS && name.len() > MAX_EDITS);
-    closest.or_else(|| names().find(|command| command.starts_with(name)))
+    closest.or_else(|| names.find(|command| command.starts_with(name)))
 }
 
 fn distance(command: &str, name: &str) -> usize {

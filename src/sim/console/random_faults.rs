@@ -73,12 +73,12 @@ struct RandomFaults<'a> {
 
 /// A script of `count` faults and repairs, with pauses of up to 2 s between them.
 pub(super) fn script(devices: &Devices, seed: u64, count: u32) -> String {
-    let slots = || (0..devices.ports.len() as u32).filter(|&slot| devices.port(slot).num.0 > 0);
+    let slots = (0..devices.ports.len() as u32).filter(|&slot| devices.port(slot).num.0 > 0);
     let mut faults = RandomFaults {
         devices,
         random: Random(seed),
-        cabled: slots().filter(|a| has_cable(devices, a)).collect(),
-        free: slots()
+        cabled: slots.clone().filter(|a| has_cable(devices, a)).collect(),
+        free: slots
             .filter(|slot| devices.is_switch_slot(*slot) && !has_cable(devices, slot))
             .collect(),
     };

@@ -90,10 +90,9 @@ impl NodeDirectories {
     ) -> Result<(DeviceKind, PortNum), Errno> {
         let path = normalized(path);
         let name = path.strip_prefix("dev/infiniband/").ok_or(Errno::ENOENT)?;
-        let kind = |word, kind| name.strip_prefix(word).map(|number| (kind, number));
-        let (kind, number) = kind("umad", DeviceKind::Umad)
-            .or_else(|| kind("issm", DeviceKind::Issm))
-            .ok_or(Errno::ENOENT)?;
+        let umad = name.strip_prefix("umad").map(|number| (DeviceKind::Umad, number));
+        let issm = name.strip_prefix("issm").map(|number| (DeviceKind::Issm, number));
+        let (kind, number) = umad.or(issm).ok_or(Errno::ENOENT)?;
         let exists = self.created.get(&at).is_some_and(|files| files.contains_key(&path));
         let index = number.parse::<usize>().ok().filter(|_| exists).ok_or(Errno::ENOENT)?;
         let ports = sysfs::ports(&self.fabric.shared, at);
@@ -182,12 +181,11 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let mut nodes = NodeDirectories::new(fabric, root.path().to_owned());
         nodes.directory(at).expect("a directory");
-        let device = |path| nodes.device(at, path);
-        assert_eq!(device("/dev/infiniband/umad0"), Ok((DeviceKind::Umad, PortNum(1))));
-        assert_eq!(device("/dev/infiniband//issm0"), Ok((DeviceKind::Issm, PortNum(1))));
+        assert_eq!(nodes.device(at, "/dev/infiniband/umad0"), Ok((DeviceKind::Umad, PortNum(1))));
+        assert_eq!(nodes.device(at, "/dev/infiniband//issm0"), Ok((DeviceKind::Issm, PortNum(1))));
         for path in ["dev/infiniband/umad1", "dev/infiniband/uverbs0", "dev/infiniband/umad00", ""]
         {
-            assert_eq!(device(path), Err(Errno::ENOENT), "{path}");
+            assert_eq!(nodes.device(at, path), Err(Errno::ENOENT), "{path}");
         }
     }
 }

@@ -131,11 +131,11 @@ impl Client {
         for (exits, num, lid) in
             [(&[][..], 1, 1), (&[1], 0, 2), (&[1, 1, 7], 1, 3), (&[1, 1], 0, 4)]
         {
-            let set = |info: &mut PortInfo| {
+            let status = self.change(exits, num, |info| {
                 info.set_lid(Lid(lid));
                 info.set_master_sm_lid(Lid(1));
-            };
-            assert_eq!(self.change(exits, num, set).await, Status::OK);
+            });
+            assert_eq!(status.await, Status::OK);
         }
         for (exits, ports) in [(&[1][..], [7, 0, 1, 1]), (&[1, 1], [2, 2, 7, 0])] {
             let mut block = [0xFF; 64];

@@ -279,8 +279,8 @@ fn the_same_table_is_in_memory_once() {
     for (lid, records) in [(1, 5000), (2, 5000), (3, 5001)] {
         core.send(peer(lid), &message(Method::GET_TABLE_RESP, lid.into(), records), start);
     }
-    let mut changes = || core.take_actions().into_iter().filter_map(memory).collect::<Vec<_>>();
-    assert_eq!(changes(), [(1, 5056, 5000), (2, 5056, 0), (3, 5057, 5001)]);
+    let changes: Vec<_> = core.take_actions().into_iter().filter_map(memory).collect();
+    assert_eq!(changes, [(1, 5056, 5000), (2, 5056, 0), (3, 5057, 5001)]);
     for (lid, freed) in [(1, 0), (2, 5000)] {
         let mad = message(Method::GET_TABLE_RESP, lid.into(), 5000);
         let stop = packet::stop_reply(&Mad::read(&mad));

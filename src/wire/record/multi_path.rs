@@ -179,15 +179,16 @@ mod tests {
         crate::wire::bits::get(bytes, component.offset.into(), component.width.into())
     }
 
+    fn find(components: &'static [Component], bit: u64) -> &'static Component {
+        components.iter().find(|component| 1 << component.bit == bit).expect("a component")
+    }
+
     proptest! {
         /// Asserts that each component has the same value in the PathRecord of `each_path`.
         #[test]
         fn nothing_asked_for_is_lost(bytes: [u8; 24], mask: u64) {
             let wanted = MultiPathRecord::parse(&bytes);
             let (path, named) = wanted.each_path(mask);
-            let find = |list: &'static [Component], bit: u64| {
-                list.iter().find(|component| 1 << component.bit == bit).expect("a component")
-            };
             for (here, there) in IN_PATH {
                 prop_assert_eq!(named & there != 0, mask & here != 0);
                 let from = find(MultiPathRecord::COMPONENTS, here);

@@ -214,8 +214,9 @@ impl Draft {
     /// Number of external ports by node: the same for all switches, or slightly more than each
     /// needs.
     fn number_of_ports(&self, random: &mut Random) -> Vec<usize> {
-        let degree = |node| self.cables.iter().flatten().filter(|&&end| end == node).count();
-        let degrees: Vec<usize> = (0..self.kinds.len()).map(degree).collect();
+        let degrees = (0..self.kinds.len())
+            .map(|node| self.cables.iter().flatten().filter(|&&end| end == node).count());
+        let degrees: Vec<usize> = degrees.collect();
         let is_switch = |node: usize| self.kinds[node] == NodeKind::Switch;
         let most = (0..degrees.len()).filter(|&n| is_switch(n)).map(|n| degrees[n]).max();
         let alike = random.percent(50).then(|| most.unwrap_or(0) + random.below(4));
@@ -321,11 +322,6 @@ impl Draft {
 
     fn seed(&self, random: &mut Random, frame: &Frame, text: &mut String) {
         let origin = random.below(self.places());
-        let name = |random: &mut Random, place: usize| match random.below(40) {
-            0 => 0x77,
-            1 => self.guids[random.below(self.places())],
-            _ => self.guids[place],
-        };
         for (axis, letter) in ['x', 'y', 'z'].into_iter().enumerate() {
             let radix = self.radix[axis];
             let both = radix == 4 && self.looped[axis];
@@ -340,7 +336,7 @@ impl Draft {
                 links.remove(random.below(2));
             }
             for (sign, next) in links {
-                let next = name(random, next);
+                let next = self.seed_name(random, next);
                 let _ = writeln!(text, "{letter}{sign}_link {:#x} {next}", self.guids[origin]);
             }
             let mut dateline = -(frame.coordinate(self.at(origin)[axis], axis, self) as i64);
@@ -353,6 +349,15 @@ impl Draft {
             if dateline != 0 || random.percent(30) {
                 let _ = writeln!(text, "{letter}_dateline {dateline}");
             }
+        }
+    }
+
+    /// The GUID of a switch in a seed, sometimes a wrong one.
+    fn seed_name(&self, random: &mut Random, place: usize) -> u64 {
+        match random.below(40) {
+            0 => 0x77,
+            1 => self.guids[random.below(self.places())],
+            _ => self.guids[place],
         }
     }
 }

@@ -108,8 +108,8 @@ impl Subnet {
     /// Coordinates by switch GUID.
     pub fn coordinates(&self, routing: &Routing) -> BTreeMap<u64, String> {
         let torus = Torus::of(routing).expect("routed by torus-2QoS");
-        let guid = |switch| self.fabric.switch(switch).guid().0;
-        torus.switches().map(|(at, switch)| (guid(switch), at.to_string())).collect()
+        let switches = torus.switches();
+        switches.map(|(at, id)| (self.fabric.switch(id).guid().0, at.to_string())).collect()
     }
 
     /// Forwarding tables; all LIDs of a port must have the same output.
@@ -129,20 +129,20 @@ impl Subnet {
 
     /// The mappings of all (owner, input, output) in `wanted`.
     pub fn sl_to_vls(&self, routing: &Routing, wanted: &SlToVls) -> SlToVls {
-        let vls = |&(owner, input, output): &(u64, u8, u8)| -> Option<Vec<u8>> {
-            let (input, output) = self.ports(Guid(owner), input, output)?;
-            let map = routing.policy.sl_to_vl(input, output)?;
-            Some(map.vls().to_vec())
-        };
-        wanted.keys().filter_map(|key| Some((*key, vls(key)?))).collect()
+        let maps = wanted.keys().filter_map(|&(owner, input, output)| {
+            let (input_port, output_port) = self.ports(Guid(owner), input, output)?;
+            let map = routing.policy.sl_to_vl(input_port, output_port)?;
+            Some(((owner, input, output), map.vls().to_vec()))
+        });
+        maps.collect()
     }
 
     fn ports(&self, owner: Guid, input: u8, output: u8) -> Option<(PortId, PortId)> {
         let node = self.fabric.node_by_guid(owner);
         match node.filter(|&id| self.fabric.node(id).is_switch()) {
             Some(node) => {
-                let port = |num| self.fabric.port_of(node, PortNum(num));
-                Some((port(input)?, port(output)?))
+                let input = self.fabric.port_of(node, PortNum(input))?;
+                Some((input, self.fabric.port_of(node, PortNum(output))?))
             }
             None => {
                 let port = self.fabric.port_by_guid(owner)?;

@@ -93,8 +93,10 @@ fn topology(dice: &mut Dice) -> Topology {
     for host in 0..hosts {
         cables.push([port(dice.below(switches)), (switches + host, PortNum(1))]);
     }
-    let shift = |(at, num): (usize, PortNum)| ((at + hosts) % (switches + hosts), num);
-    topology.cables = cables.into_iter().map(|ends| ends.map(shift)).collect();
+    topology.cables = cables
+        .into_iter()
+        .map(|ends| ends.map(|(at, num)| ((at + hosts) % (switches + hosts), num)))
+        .collect();
     topology.nodes.extend((0..hosts as u64).map(|at| node(NodeKind::Ca, HOST + at, 1)));
     // More than 16 ports, so that multicast tables have several positions.
     topology.nodes.extend((0..switches as u64).map(|at| node(NodeKind::Switch, SWITCH + at, 40)));
@@ -276,8 +278,8 @@ fn picture(topology: &Topology) -> Fabric {
 /// LIDs for all end ports, spread over three blocks.
 fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
     let mut free: Vec<u16> = (1..170).collect();
-    let mut pick = || Lid(free.swap_remove(dice.below(free.len())));
-    topology.nodes.iter().map(|node| (guid(node), pick())).collect()
+    let nodes = topology.nodes.iter();
+    nodes.map(|node| (guid(node), Lid(free.swap_remove(dice.below(free.len()))))).collect()
 }
 
 fn guid(node: &TopologyNode) -> Guid {
@@ -293,13 +295,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
     let fates: Vec<usize> = (0..count)
         .map(|cable| if is_trunk(&whole.nodes, &whole.cables[cable]) { dice.below(8) } else { 0 })
         .collect();
-    let without = |fate: usize| {
-        let mut topology = whole.clone();
-        let mut number = 0..;
-        topology.cables.retain(|_| number.next().is_some_and(|index: usize| fates[index] != fate));
-        topology
-    };
-    let mut before = picture(&without(1));
+    let mut before = picture(&without(&whole, &fates, 1));
     let lids = draw_lids(&whole, dice);
     let mut old_lids = lids.clone();
     let mut new_lids = lids.clone();
@@ -322,7 +318,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
     }
     let old = plan(&before, &old_lids, None, dice);
     at_work(&mut before, &old.lids, &old.switch_infos);
-    let mut fabric = picture(&without(2));
+    let mut fabric = picture(&without(&whole, &fates, 2));
     let near = !dice.one_in(3);
     let new = plan(&fabric, &new_lids, near.then_some((&before, &old)), dice);
     go_on(&before, &mut fabric, &new);
@@ -330,6 +326,14 @@ pub fn scene(dice: &mut Dice) -> Scene {
         reboot(&mut fabric, dice);
     }
     Scene { before: Arc::new(before), old: Arc::new(old), fabric, new }
+}
+
+/// The topology without the cables of one fate.
+fn without(whole: &Topology, fates: &[usize], fate: usize) -> Topology {
+    let mut topology = whole.clone();
+    let mut fates = fates.iter();
+    topology.cables.retain(|_| fates.next().is_some_and(|&own| own != fate));
+    topology
 }
 
 fn is_trunk(nodes: &[TopologyNode], ends: &[(usize, PortNum); 2]) -> bool {

@@ -151,11 +151,13 @@ impl<'a> Devices<'a> {
     }
 
     pub fn equals(&self, other: &Self) -> bool {
-        let lids = |devices: &Self| {
-            let tables = devices.lfts.iter().zip(&devices.tops);
-            tables.map(|(lft, &top)| lft[..=usize::from(top)].to_vec()).collect::<Vec<_>>()
-        };
-        lids(self) == lids(other) && self.mfts == other.mfts && self.tops == other.tops
+        self.tables() == other.tables() && self.mfts == other.mfts && self.tops == other.tops
+    }
+
+    /// The entries of the tables up to LinearFDBTop.
+    fn tables(&self) -> Vec<Vec<u8>> {
+        let tables = self.lfts.iter().zip(&self.tops);
+        tables.map(|(lft, &top)| lft[..=usize::from(top)].to_vec()).collect()
     }
 
     /// True if each entry that is in effect here is in effect in `whole`, too.
@@ -239,25 +241,27 @@ impl<'a> Devices<'a> {
     /// The fate of packets for `lid` from each switch.
     pub fn fates(&self, lid: Lid) -> Vec<Fate> {
         let owner = self.scene.new.lids.port(lid);
+        self.scene.fabric.switch_ids().map(|switch| self.fate(switch, lid, owner)).collect()
+    }
+
+    fn fate(&self, from: SwitchId, lid: Lid, owner: Option<PortId>) -> Fate {
         let fabric = &self.scene.fabric;
-        let fate = |mut switch: SwitchId| {
-            for _ in 0..=fabric.switches().len() {
-                let Some(num) = self.out(switch, lid) else { return Fate::Lost };
-                let end = if num == 0 {
-                    fabric.switch_port(switch, PortNum(0))
-                } else {
-                    let Some((_, peer)) = self.behind(switch, num) else { return Fate::Lost };
-                    if let Some(next) = fabric.node_of(peer).switch {
-                        switch = next;
-                        continue;
-                    }
-                    Some(peer)
-                };
-                return if end == owner { Fate::Arrives } else { Fate::Lost };
-            }
-            Fate::Circles
-        };
-        fabric.switch_ids().map(fate).collect()
+        let mut switch = from;
+        for _ in 0..=fabric.switches().len() {
+            let Some(num) = self.out(switch, lid) else { return Fate::Lost };
+            let end = if num == 0 {
+                fabric.switch_port(switch, PortNum(0))
+            } else {
+                let Some((_, peer)) = self.behind(switch, num) else { return Fate::Lost };
+                if let Some(next) = fabric.node_of(peer).switch {
+                    switch = next;
+                    continue;
+                }
+                Some(peer)
+            };
+            return if end == owner { Fate::Arrives } else { Fate::Lost };
+        }
+        Fate::Circles
     }
 
     /// The channels (sending port and its peer) on which a switch copies a multicast packet that

@@ -149,7 +149,7 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
         mgid.0[15] = *number;
         let sl = Sl(scope ^ 5);
         let spec = GroupSpec { mgid, scope: *scope, sl, flow_label: 0xABCDE, ..template.clone() };
-        let port = |port: u64, state: u8, proxy| Join {
+        let creator = Join {
             group: match registry.group(&mgid) {
                 Some(_) => JoinTarget::Existing(mgid),
                 None => JoinTarget::New {
@@ -161,12 +161,11 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
                 },
             },
             port_gid: Gid::default(),
-            port: Guid(port),
+            port: Guid(99),
             requester: Guid::default(),
-            state: JoinState(state),
-            proxy,
+            state: JoinState(1),
+            proxy: false,
         };
-        let creator = port(99, 1, false);
         registry.multicast.join(creator).expect("there is room");
         for &(guid, state, proxy) in members {
             let join = Join { group: JoinTarget::Existing(mgid), ..port_of(guid, state, proxy) };
