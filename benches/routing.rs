@@ -84,11 +84,11 @@ fn given_up(c: &mut Criterion, name: &str, shape: &Shape) {
     // Around the first switch, all remain: the subnet manager and the seed are there.
     let others = places.filter(|at| at.iter().any(|&along| along > 1));
     let mut state = 7u64;
-    let missing_switches = others.filter(|_| {
+    let missing = others.filter(|_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state >> 62 == 0
     });
-    let missing_switches = missing_switches.collect();
+    let missing_switches = missing.collect();
     let subnet = Subnet::new(&Shape { missing_switches, ..shape.clone() });
     assert!(subnet.try_to_route(None).is_none());
     c.bench_function(name, |b| b.iter(|| subnet.try_to_route(None)));

@@ -293,9 +293,11 @@ fn named_files(options: &Options) -> Vec<NamedFile<'_>> {
         ("lfts_file", options.lfts_file.as_deref()),
         ("lid_matrix_dump_file", options.lid_matrix_dump_file.as_deref()),
     ];
-    let optional = optional.map(|(option, path)| NamedFile { option, path, is_optional: true });
-    let required = required.map(|(option, path)| NamedFile { option, path, is_optional: false });
-    optional.into_iter().chain(required).collect()
+    optional
+        .map(|(option, path)| NamedFile { option, path, is_optional: true })
+        .into_iter()
+        .chain(required.map(|(option, path)| NamedFile { option, path, is_optional: false }))
+        .collect()
 }
 
 /// Reads from disk and keeps what was read, so that every file is read once.

@@ -190,8 +190,8 @@ impl<'a> ListLine<'a> {
             let before = &text[..word.as_ptr() as usize - text.as_ptr() as usize];
             (before.chars().count() as u32 + 1, word)
         });
-        let words = words.collect();
-        Self { file, number, words, end: text.trim_end().chars().count() as u32 + 1 }
+        let end = text.trim_end().chars().count() as u32 + 1;
+        Self { file, number, words: words.collect(), end }
     }
 
     fn warning(&self, index: usize, message: String) -> Diagnostic {

@@ -42,11 +42,10 @@ impl Register {
     /// Cables of nodes that are not in the fabric are left out.
     pub fn of_expected(cables: &BTreeSet<[End; 2]>, fabric: &Fabric) -> Self {
         let absent = cables.iter().filter(|cable| !is_there(fabric, cable));
-        let cables = absent.filter_map(|[one, other]| {
+        let missing = absent.filter_map(|[one, other]| {
             Some(Cable::new(named_end(fabric, one)?, named_end(fabric, other)?))
         });
-        let cables = cables.take(MAX_KEPT).collect();
-        let mut register = Self { cables, ..Self::default() };
+        let mut register = Self { cables: missing.take(MAX_KEPT).collect(), ..Self::default() };
         register.settle(fabric);
         register
     }

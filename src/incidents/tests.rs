@@ -207,9 +207,10 @@ fn a_missing_cable_of_a_large_fabric_is_found() {
     let whole = shape.build().expect("it fits");
     let expected: BTreeSet<[End; 2]> =
         whole.cables.iter().map(|&cable| sorted_ends(&whole, cable)).collect();
-    let between_switches = cables_between_switches(&whole).into_iter();
-    let last = between_switches.map(|cable| sorted_ends(&whole, whole.cables[cable]));
-    let last = last.max().expect("a cable");
+    let between_switches = cables_between_switches(&whole)
+        .into_iter()
+        .map(|cable| sorted_ends(&whole, whole.cables[cable]));
+    let last = between_switches.max().expect("a cable");
     assert!(expected.range(..last).count() > 4096);
     let mut topology = whole.clone();
     topology.cables.retain(|&cable| sorted_ends(&whole, cable) != last);

@@ -64,12 +64,12 @@ impl MissingParts {
         let lid = text.parse().ok().map(Lid);
         let digits = text.strip_prefix("0x");
         let guid = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        let found = self.nodes.iter().find(|(own, node)| {
+        let numbered = self.nodes.iter().find(|(own, node)| {
             let mut ports = node.ports.iter();
             guid == Some(**own)
                 || ports.any(|&(port, at)| guid == Some(port) || at.is_some() && lid == at)
         });
-        let found = found.or_else(|| {
+        let found = numbered.or_else(|| {
             let mut named = self.nodes.iter().filter(|_| !text.is_empty());
             named.find(|(_, node)| node.name.description.starts_with(text))
         });

@@ -51,8 +51,7 @@ pub async fn sweep(
     state.names = settings.names.clone();
     let mut queries = DiscoveryQueries::new(client, keys, state);
     let known = &queries.state;
-    let avoided = focus.avoided.iter();
-    let avoided = avoided.filter_map(|(guid, num)| Some((known.find(*guid)?, *num)));
+    let avoided = focus.avoided.iter().filter_map(|(guid, num)| Some((known.find(*guid)?, *num)));
     let restarted = focus.restarted.iter().filter_map(|guid| known.find(*guid));
     let suspects: Vec<usize> = focus.suspects.iter().filter_map(|guid| known.find(*guid)).collect();
     queries.scope = SweepScope {

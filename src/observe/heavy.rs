@@ -81,9 +81,10 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     }
     let is_unresolved = evidence.has_unanswered();
     let SweepFindings { managers, changed_switches, .. } = found;
-    let managers = managers.into_iter();
-    let managers: Vec<(End, SmInfo)> =
-        managers.map(|((node, port), info)| ((state.node(node).guid(), port), info)).collect();
+    let managers: Vec<(End, SmInfo)> = managers
+        .into_iter()
+        .map(|((node, port), info)| ((state.node(node).guid(), port), info))
+        .collect();
     let faults = state.faults.clone();
     let Some((fabric, pkeys)) = state.finish() else {
         let problem = faults.first().map_or_else(|| "no usable data".into(), ToString::to_string);
@@ -94,9 +95,10 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
         Some(info) if is_down(&fabric, &info) => return Err(SweepError::LocalDown),
         Some(_) => {}
     }
-    let managers = managers.into_iter();
-    let managers = managers.filter_map(|(end, info)| Some((fabric.port_by_end(end)?, info)));
-    let managers = managers.collect();
+    let managers = managers
+        .into_iter()
+        .filter_map(|(end, info)| Some((fabric.port_by_end(end)?, info)))
+        .collect();
     let fabric = Arc::new(fabric);
     let unconfirmed = Vec::new();
     Ok(Observation { fabric, pkeys, managers, changed_switches, unconfirmed, is_unresolved })

@@ -286,14 +286,13 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
 /// True if a port of `old` answers in `new` and carries no data there. Ports that cannot be reached or
 /// do not answer do not count: a link before them may be down.
 fn is_down_in(new: &Fabric, old: &Fabric, has_same_ids: bool, id: PortId) -> bool {
-    let now = if has_same_ids {
+    let id_now = if has_same_ids {
         Some(id)
     } else {
         let node = new.node_by_guid(old.node_of(id).guid());
         node.and_then(|node| new.port_of(node, old.port(id).num))
     };
-    let now = now.map(|id| new.port(id));
-    now.is_some_and(|port| port.info().is_some() && !carries_data(port))
+    id_now.map(|id| new.port(id)).is_some_and(|port| port.info().is_some() && !carries_data(port))
 }
 
 fn carries_data(port: &Port) -> bool {

@@ -68,8 +68,8 @@ pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut 
             change(&mut vport);
             vport
         });
-        let vports = vports.collect();
-        let port = VirtualizedPort { is_discovered: true, top_index: count - 1, vports };
+        let top_index = count - 1;
+        let port = VirtualizedPort { is_discovered: true, top_index, vports: vports.collect() };
         (guid, Arc::new(port))
     });
     let ports = VirtualPorts::new(&ports.collect(), &VirtualPorts::default()).0;

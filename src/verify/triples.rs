@@ -65,10 +65,9 @@ impl Triples {
     /// Removes the SLs of all triples that contain a channel. Changes no sets that share a page.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
-        let inputs = 0..=network.degree(from) as u16;
-        let sets = network.hop_of(channel).channel_sets();
+        let own = network.hop_of(channel).channel_sets();
         for next in 0..network.degree(to) as u16 {
-            inputs.clone().for_each(|input| self.set(sets.index(input, next), 0));
+            (0..=network.degree(from) as u16).for_each(|input| self.set(own.index(input, next), 0));
         }
         for after in network.out_of(to) {
             let width = network.degree(network.channels[after].to) as u16;

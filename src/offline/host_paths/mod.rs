@@ -42,14 +42,14 @@ impl HostPaths {
             plan.lids.iter().filter(|&(_, port)| is_host(fabric, port)).collect();
         let blocks: Vec<&[(Lid, PortId)]> =
             lids.chunk_by(|one, two| block_of(one.0) == block_of(two.0)).collect();
-        let found = blocks.par_iter().fold(
+        let parts = blocks.par_iter().fold(
             || FoundPaths::empty(&links),
             |mut found, block| {
                 survey.add_block(block, &mut found);
                 found
             },
         );
-        let mut found = found.reduce(|| FoundPaths::empty(&links), FoundPaths::with);
+        let mut found = parts.reduce(|| FoundPaths::empty(&links), FoundPaths::with);
         found.transits.add_entries(&links, &sources);
         let lengths = found.lengths.into_iter().enumerate().filter(|&(_, paths)| paths > 0);
         Self {

@@ -69,8 +69,7 @@ impl HopsToTarget {
                 .or(first);
             number.map_or(NO_LINK, |(number, _)| number as u8)
         });
-        let first_link = first_link.collect();
-        Self { least: hops.least.clone(), first_link }
+        Self { least: hops.least.clone(), first_link: first_link.collect() }
     }
 }
 

@@ -25,8 +25,8 @@ pub(super) fn add_triples_of_suitable_sls(
     triples: &Triples,
 ) {
     let policy = &plan.routing.policy;
-    let suitable = (0..16).filter(|&sl| policy.multicast_sl_problem(Sl(sl)).is_none());
-    let suitable: u16 = suitable.map(|sl| 1 << sl).sum();
+    let suitable: u16 =
+        (0..16).filter(|&sl| policy.multicast_sl_problem(Sl(sl)).is_none()).map(|sl| 1 << sl).sum();
     for tree in trees(fabric, plan, network, |_| true) {
         let sls = plan.multicast.sls_of(tree.mlid) & suitable;
         tree.check(|channel, input, next| {

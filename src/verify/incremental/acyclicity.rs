@@ -18,9 +18,8 @@ pub(super) fn stays_acyclic(
 ) -> bool {
     let out_of_order: Vec<(u32, u32)> =
         added.iter().copied().filter(|&(from, to)| is_out_of_order(ranks, from, to)).collect();
-    let ranked = out_of_order.iter().map(|&(from, _)| ranks.of(from));
-    let ranked = ranked.filter(|&rank| rank != NO_RANK);
-    let lowest = ranked.min().unwrap_or(0);
+    let ranks_of_tails = out_of_order.iter().map(|&(from, _)| ranks.of(from));
+    let lowest = ranks_of_tails.filter(|&rank| rank != NO_RANK).min().unwrap_or(0);
     let mut more: HashMap<u32, Vec<u32>> = HashMap::new();
     for &(from, to) in added {
         more.entry(from).or_default().push(to);

@@ -214,9 +214,9 @@ impl Draft {
     /// Number of external ports by node: the same for all switches, or slightly more than each
     /// needs.
     fn number_of_ports(&self, random: &mut Random) -> Vec<usize> {
-        let degrees = (0..self.kinds.len())
-            .map(|node| self.cables.iter().flatten().filter(|&&end| end == node).count());
-        let degrees: Vec<usize> = degrees.collect();
+        let degrees: Vec<usize> = (0..self.kinds.len())
+            .map(|node| self.cables.iter().flatten().filter(|&&end| end == node).count())
+            .collect();
         let is_switch = |node: usize| self.kinds[node] == NodeKind::Switch;
         let most = (0..degrees.len()).filter(|&n| is_switch(n)).map(|n| degrees[n]).max();
         let alike = random.percent(50).then(|| most.unwrap_or(0) + random.below(4));

@@ -143,8 +143,7 @@ impl<S: SmallSet> RuleTable<S> {
                 sets
             },
         );
-        let blocks = blocks.collect();
-        Self { switches, blocks }
+        Self { switches, blocks: blocks.collect() }
     }
 }
 

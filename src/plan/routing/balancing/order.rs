@@ -51,8 +51,8 @@ pub(super) fn destinations(
     first: &[Guid],
     scatter_first: bool,
 ) -> Vec<Destination> {
-    let first = first.iter().filter_map(|&guid| fabric.port_by_guid(guid));
-    let first = first.map(|id| (id, scatter_first));
+    let first =
+        first.iter().filter_map(|&guid| fabric.port_by_guid(guid)).map(|id| (id, scatter_first));
     let linked = by_hosts(fabric).into_iter().flat_map(|switch| hosts(fabric, switch));
     let mut rest: Vec<_> = fabric.end_ports().collect();
     rest.sort_by_key(|&id| rank(fabric.port(id).guid));

@@ -70,8 +70,8 @@ impl KeptPolicy {
     /// Replaces port 0 of the switches of new members by the ports to these members.
     fn attach_new(&self, members: &[PortId], tree: &mut MulticastTree) {
         let new = members.iter().filter(|&&member| self.end_port(member).is_none());
-        let exits = new.filter_map(|member| self.attachments.get(member.index()).copied()?);
-        let exits: Vec<(SwitchId, PortNum)> = exits.collect();
+        let exits: Vec<(SwitchId, PortNum)> =
+            new.filter_map(|member| self.attachments.get(member.index()).copied()?).collect();
         for (switch, mask) in &mut tree.switches {
             let switch = *switch;
             let port_0 = self

@@ -30,7 +30,7 @@ pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, lists: &GuidLists) -> Vec<
         lists.compute_nodes.as_ref().map(|list| list.iter().copied().collect());
     let io: HashSet<Guid> = lists.io_nodes.iter().flatten().copied().collect();
     let end_ports = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
-    let hosts = end_ports.filter_map(|port| {
+    let ports = end_ports.filter_map(|port| {
         let peer = linked_peer(fabric, port)?;
         let guid = fabric.port(port).guid;
         let is_listed = compute.as_ref().map_or(!io.contains(&guid), |list| list.contains(&guid));
@@ -42,7 +42,7 @@ pub(super) fn hosts(fabric: &Fabric, lids: &LidTable, lists: &GuidLists) -> Vec<
             is_compute: is_listed && fabric.node_of(port).kind() == NodeKind::Ca,
         })
     });
-    let mut hosts: Vec<Host> = hosts.collect();
+    let mut hosts: Vec<Host> = ports.collect();
     hosts.sort_by_key(|host| (host.switch, host.switch_port));
     hosts
 }

@@ -6,6 +6,7 @@ use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Direction, Position};
 use crate::fabric::{Fabric, SwitchId};
 use crate::notes::{Note, counted};
+use std::cmp::Reverse;
 
 /// Maximum number of switches that are named.
 const MAX_LISTED_SWITCHES: usize = 8;
@@ -30,13 +31,11 @@ pub(super) fn warnings(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<N
 
 fn warning(fabric: &Fabric, grid: &Grid, cabling: &Cabling, switch: SwitchId) -> Option<Note> {
     let lattice = &grid.lattice;
-    let neighbors = |at: Position| {
-        let ways = Direction::ALL.into_iter();
-        ways.filter(|&way| is_neighbor(grid, cabling, switch, at, way)).count()
-    };
     // Two cables along one dimension tell the position.
-    let at = grid.missing().max_by_key(|&at| (neighbors(at), std::cmp::Reverse(at)))?;
-    if neighbors(at) < 2 {
+    let positions =
+        grid.missing().map(|at| (neighbor_count(grid, cabling, switch, at), Reverse(at)));
+    let (count, Reverse(at)) = positions.max()?;
+    if count < 2 {
         return None;
     }
     let axis = (0..3).find(|axis| {
@@ -62,6 +61,12 @@ fn warning(fabric: &Fabric, grid: &Grid, cabling: &Cabling, switch: SwitchId) ->
         counted(cabling.hosts(switch).len(), "end port", "end ports"),
         ends.join(" or ")
     )))
+}
+
+/// Number of directions of a position in which a cable of `switch` leads to a neighbour.
+fn neighbor_count(grid: &Grid, cabling: &Cabling, switch: SwitchId, at: Position) -> usize {
+    let ways = Direction::ALL.into_iter();
+    ways.filter(|&way| is_neighbor(grid, cabling, switch, at, way)).count()
 }
 
 /// True if a cable of `switch` leads to the switch that lies in `direction` of a position.

@@ -174,9 +174,10 @@ impl<'a> FailureModel<'a> {
         if axes.len() < 2 {
             return 0;
         }
-        let planes = [[0, 1], [0, 2], [1, 2]];
-        let planes = planes.iter().filter(|plane| plane.iter().all(|axis| axes.contains(axis)));
-        let planes: Vec<[usize; 2]> = planes.copied().collect();
+        let planes: Vec<[usize; 2]> = [[0, 1], [0, 2], [1, 2]]
+            .into_iter()
+            .filter(|plane| plane.iter().all(|axis| axes.contains(axis)))
+            .collect();
         let added =
             self.lattice.positions().filter(|&at| self.is_present(at) && !self.placed[at.index()]);
         added.filter(|&at| !planes.iter().any(|&plane| self.is_on_face(at, plane))).count()

@@ -77,8 +77,8 @@ impl TorusSnapshot {
             peers.extend(ports.map(|port| PeerPort::of(fabric, port)));
             Some(SwitchEntry { guid: node.guid(), ports: node.num_ports(), first })
         });
-        let entries = entries.collect();
-        Self { lattice: grid.lattice.clone(), entries: Arc::new(entries), peers }
+        let entries = Arc::new(entries.collect());
+        Self { lattice: grid.lattice.clone(), entries, peers }
     }
 
     /// The snapshot of a torus with the same switches at the same positions. Also returns the

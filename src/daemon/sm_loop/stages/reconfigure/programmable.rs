@@ -230,8 +230,8 @@ impl Reconfigurer {
         observation: &mut Observation,
     ) -> Result<(), String> {
         let request = PlanRequest { memory: self.plan.memory.clone(), ..request };
-        let planned = spawn_low_priority(move || contained::run(|| request.plan_idle_ports()));
-        let planned = match planned.await {
+        let work = spawn_low_priority(move || contained::run(|| request.plan_idle_ports()));
+        let planned = match work.await {
             Ok(Ok(planned)) => planned,
             Ok(Err(panic)) => Err(panic.to_string()),
             Err(problem) => Err(problem.to_string()),
