@@ -19,19 +19,14 @@ impl FabricPart {
     /// ports of other nodes that are linked so. Port `local` of the whole fabric is the SM's port if
     /// it is in the part, else the first end port. `None` if the part has no switch.
     pub fn new(whole: &Fabric, local: PortId, contains: impl Fn(PortId) -> bool) -> Option<Self> {
-        let linked = |port: PortId| {
-            let peer = whole.port(port).peer?;
-            (contains(port) && contains(peer)).then_some(peer)
-        };
-        let has_port = |port: PortId| {
-            if whole.node_of(port).is_switch() { contains(port) } else { linked(port).is_some() }
-        };
+        let is_linked = |port: PortId| peer_in_part(whole, port, &contains).is_some();
         let nodes: Vec<_> = whole
             .node_ids()
             .filter(|&node| {
+                let is_switch = whole.node(node).is_switch();
                 let first = whole.node(node).first_port;
                 let ports = (0..whole.ports_of(node).len() as u32).map(|n| PortId(first.0 + n));
-                ports.skip(1).any(has_port)
+                ports.skip(1).any(|port| if is_switch { contains(port) } else { is_linked(port) })
             })
             .collect();
         let mut to_whole = Vec::new();
@@ -41,7 +36,7 @@ impl FabricPart {
             let ports = whole.ports_of(id).enumerate().map(|(num, port)| {
                 let at = PortId(node.first_port.0 + num as u32);
                 to_whole.push(at);
-                let is_present = node.is_switch() || linked(at).is_some();
+                let is_present = node.is_switch() || is_linked(at);
                 (port.guid, port.shared_info().clone().filter(|_| is_present))
             });
             parts.push(NodeParts {
@@ -53,18 +48,16 @@ impl FabricPart {
             });
         }
         let cables = to_whole.iter().filter_map(|&port| {
-            let peer = linked(port)?;
+            let peer = peer_in_part(whole, port, &contains)?;
             (port < peer).then(|| (whole.end_of(port), whole.end_of(peer)))
         });
         let cables: Vec<_> = cables.collect();
-        let is_end_port = |port: &PortId| {
-            let is_management = whole.port(*port).num.0 == 0;
-            is_management == whole.node_of(*port).is_switch()
-                && (is_management || linked(*port).is_some())
-        };
-        let own = to_whole.iter().find(|&&port| port == local && is_end_port(&port));
-        let own = own.or_else(|| to_whole.iter().find(|port| is_end_port(port)));
-        let fabric = Fabric::assemble(parts, &cables, whole.end_of(*own?), Vec::new())?;
+        let mut end_ports = to_whole.iter().copied().filter(|&port| {
+            let is_management = whole.port(port).num.0 == 0;
+            is_management == whole.node_of(port).is_switch() && (is_management || is_linked(port))
+        });
+        let own = end_ports.clone().find(|&port| port == local).or_else(|| end_ports.next())?;
+        let fabric = Fabric::assemble(parts, &cables, whole.end_of(own), Vec::new())?;
         let mut part = Self {
             to_part: vec![None; whole.ports().len()],
             switches: vec![None; whole.switches().len()],
@@ -104,6 +97,16 @@ impl FabricPart {
     pub fn whole(&self, port: PortId) -> PortId {
         self.to_whole[port.index()]
     }
+}
+
+/// The peer of a port, if both are in the part.
+fn peer_in_part(
+    whole: &Fabric,
+    port: PortId,
+    contains: &impl Fn(PortId) -> bool,
+) -> Option<PortId> {
+    let peer = whole.port(port).peer?;
+    (contains(port) && contains(peer)).then_some(peer)
 }
 
 #[cfg(test)]

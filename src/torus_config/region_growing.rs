@@ -200,12 +200,11 @@ impl RegionGrower<'_> {
             choices[axis] = lengths.into_iter().map(|(_, length)| Some(length)).collect();
             choices[axis].push(None);
         }
+        choices[dimensions..].fill(vec![None]);
         let mut embeddings = Vec::new();
-        let none = vec![None];
-        let choice = |axis: usize| if axis < dimensions { &choices[axis] } else { &none };
-        for &x in choice(0) {
-            for &y in choice(1) {
-                for &z in choice(2) {
+        for &x in &choices[0] {
+            for &y in &choices[1] {
+                for &z in &choices[2] {
                     embeddings.extend(self.map([x, y, z]));
                 }
             }

@@ -217,10 +217,10 @@ impl VportReader<'_> {
     /// Reads VPortInfo, VNodeInfo and the first block of P_Keys.
     async fn read_infos(&mut self, indexes: &[u16]) -> Result<Vec<ManagedVport>, VirtualFailure> {
         let port = self.port;
-        let vnode = |&index: &u16| port.get_request(AttrId::VNODE_INFO, index.into());
         let count = if self.with_vnodes { indexes.len() } else { 1.min(indexes.len()) };
         let (first, others) = indexes.split_at(count);
-        let requests = first.iter().map(vnode).chain(indexes.iter().flat_map(|&index| {
+        let of_first = first.iter().map(|&index| vnode_request(port, index));
+        let requests = of_first.chain(indexes.iter().flat_map(|&index| {
             [
                 port.get_request(AttrId::VPORT_INFO, index.into()),
                 port.get_request(AttrId::VPORT_PKEY_TABLE, table_modifier(index, 0)),
@@ -232,7 +232,8 @@ impl VportReader<'_> {
         vnodes.add(first, of_vnodes);
         if vnodes.of_others.is_none() {
             // A port that refuses it for one vport may answer for others.
-            let requests: Vec<SmpRequest> = others.iter().map(vnode).collect();
+            let requests: Vec<SmpRequest> =
+                others.iter().map(|&index| vnode_request(port, index)).collect();
             vnodes.add(others, &port.call_all(&requests).await);
         }
         let mut vports = Vec::new();
@@ -330,6 +331,10 @@ impl VportReader<'_> {
         }
         Ok(has_more)
     }
+}
+
+fn vnode_request(port: &PortClient, index: u16) -> SmpRequest {
+    port.get_request(AttrId::VNODE_INFO, index.into())
 }
 
 /// VNodeInfo of the vports of a port.

@@ -54,11 +54,13 @@ fn find(
     name_of: fn(&Node) -> String,
 ) -> Result<NodeId, NodeNameError> {
     let nodes = fabric.node_ids().map(|id| (id, name_of(fabric.node(id))));
-    let by_guid = |guid| {
-        let port = fabric.port_by_guid(guid);
-        fabric.node_by_guid(guid).or_else(|| port.map(|port| fabric.port(port).node))
-    };
-    node_name::find(name, nodes, by_guid, |_| None)
+    node_name::find(name, nodes, |guid| node_of_guid(fabric, guid), |_| None)
+}
+
+/// The node with a GUID, else the node of the port with this GUID.
+fn node_of_guid(fabric: &Fabric, guid: Guid) -> Option<NodeId> {
+    let node = fabric.node_by_guid(guid);
+    node.or_else(|| fabric.port_by_guid(guid).map(|port| fabric.port(port).node))
 }
 
 /// What is known of a node that is not found any more.

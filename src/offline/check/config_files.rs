@@ -243,16 +243,18 @@ impl CheckedFiles {
     /// The policy files of routing chains, and the configuration files of the steps.
     fn routing_chain(&mut self) {
         let options = self.options.clone();
-        let path = |file: &Option<String>| file.as_ref().map(PathBuf::from);
-        let groups = path(&options.pgrp_policy_file)
-            .and_then(|path| self.policy(&path, |text| port_groups::parse(&path, text)));
-        let groups = groups.unwrap_or_default();
+        let groups = options.pgrp_policy_file.as_ref().map(Path::new);
+        let groups = groups
+            .and_then(|path| self.policy(path, |text| port_groups::parse(path, text)))
+            .unwrap_or_default();
         self.port_groups.clone_from(&groups);
-        let topologies = path(&options.topo_policy_file)
-            .and_then(|path| self.policy(&path, |text| topologies::parse(&path, text, &groups)));
-        let topologies = topologies.unwrap_or_default();
-        let steps = path(&options.rch_policy_file).and_then(|path| {
-            self.policy(&path, |text| steps::parse(&path, text, &topologies, options.lmc))
+        let topologies = options.topo_policy_file.as_ref().map(Path::new);
+        let topologies = topologies
+            .and_then(|path| self.policy(path, |text| topologies::parse(path, text, &groups)))
+            .unwrap_or_default();
+        let steps = options.rch_policy_file.as_ref().map(Path::new);
+        let steps = steps.and_then(|path| {
+            self.policy(path, |text| steps::parse(path, text, &topologies, options.lmc))
         });
         for file in steps.into_iter().flatten().filter_map(|step| step.config) {
             let path = PathBuf::from(file);

@@ -41,8 +41,7 @@ impl<'a> PartNames<'a> {
     /// The torus of the previous successful pass, if each placed switch has the position it had
     /// then.
     pub(super) fn previous(&self) -> Option<PreviousTorus<'a>> {
-        let is_as_before = |previous: &PreviousTorus<'_>| self.is_as_before(previous);
-        *self.previous.get_or_init(|| self.last.filter(is_as_before))
+        *self.previous.get_or_init(|| self.last.filter(|previous| self.is_as_before(previous)))
     }
 
     fn is_as_before(&self, previous: &PreviousTorus<'_>) -> bool {
