@@ -68,6 +68,14 @@ impl<T, const PAGE_LEN: usize> PagedVec<T, PAGE_LEN> {
         unshared.chain([(common * PAGE_LEN, self.page_or_tail(common), other.page_or_tail(common))])
     }
 
+    /// True if both have the same length, and `is_equal` holds for all entries that they do not share.
+    pub fn is_equal_by(&self, other: &Self, is_equal: impl Fn(&T, &T) -> bool) -> bool {
+        self.len() == other.len()
+            && self
+                .unshared(other)
+                .all(|(_, own, others)| own.iter().zip(others).all(|(a, b)| is_equal(a, b)))
+    }
+
     fn page_or_tail(&self, page: usize) -> &[T] {
         self.pages.get(page).map_or(&self.tail, |page| page)
     }

@@ -260,10 +260,8 @@ impl Fabric {
     /// True if both snapshots have the same nodes and port slots, with the same indexes.
     pub fn has_same_ids(&self, other: &Self) -> bool {
         self.ports.len() == other.ports.len()
-            && self.nodes.len() == other.nodes.len()
-            && self.nodes.unshared(&other.nodes).all(|(_, nodes, others)| {
-                let mut pairs = nodes.iter().zip(others);
-                pairs.all(|(a, b)| a.first_port == b.first_port && a.guid() == b.guid())
+            && self.nodes.is_equal_by(&other.nodes, |node, other| {
+                node.first_port == other.first_port && node.guid() == other.guid()
             })
     }
 
@@ -271,11 +269,9 @@ impl Fabric {
     pub fn share_memory(&mut self, earlier: &Self) {
         self.nodes.share_pages(&earlier.nodes);
         self.ports.share_pages(&earlier.ports);
-        let has_same_guids = self.has_same_ids(earlier)
-            && self.ports.unshared(&earlier.ports).all(|(_, ports, others)| {
-                ports.iter().zip(others).all(|(one, two)| one.guid == two.guid)
-            });
-        if has_same_guids {
+        if self.has_same_ids(earlier)
+            && self.ports.is_equal_by(&earlier.ports, |one, two| one.guid == two.guid)
+        {
             self.index = earlier.index.clone();
         }
     }

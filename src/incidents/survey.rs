@@ -2,7 +2,7 @@
 
 use super::fact::{Cable, CableDefect, CableEnd, DuplicateGuid, FaultyCable, KnownNode};
 use crate::fabric::link_rate::{LinkSpeed, width_name};
-use crate::fabric::{DiscoveryFault, Fabric, Node, Port, PortId, RouteEnd};
+use crate::fabric::{DiscoveryFault, Fabric, Port, PortId, RouteEnd};
 use crate::wire::attr::{LinkWidth, PortInfo, PortState};
 use crate::wire::smp::DirectedRoute;
 use std::collections::BTreeMap;
@@ -124,9 +124,7 @@ pub fn update_degraded(links: &DegradedLinks, old: &Fabric, new: &Fabric) -> Deg
 /// True if two snapshots are known to have the same nodes with the same names and cables.
 pub fn has_same_cables(old: &Fabric, new: &Fabric) -> bool {
     has_same_nodes(old, new)
-        && !old.ports().unshared(new.ports()).any(|(_, a, b)| {
-            a.iter().zip(b).any(|(one, other): (&Port, &Port)| one.peer != other.peer)
-        })
+        && old.ports().is_equal_by(new.ports(), |one, other| one.peer == other.peer)
 }
 
 fn has_changed(old: &Port, new: &Port) -> bool {
@@ -136,9 +134,7 @@ fn has_changed(old: &Port, new: &Port) -> bool {
 /// True if both snapshots have the same nodes and names, with the same indexes.
 fn has_same_nodes(old: &Fabric, new: &Fabric) -> bool {
     old.has_same_ids(new)
-        && !old.nodes().unshared(new.nodes()).any(|(_, a, b)| {
-            a.iter().zip(b).any(|(one, other): (&Node, &Node)| one.name() != other.name())
-        })
+        && old.nodes().is_equal_by(new.nodes(), |one, other| one.name() == other.name())
 }
 
 /// The fault of the link at port `own`, unless its other port is lower.

@@ -102,11 +102,7 @@ impl DiscoveryState {
     fn has_ids_of(&self, (last, _): &LastSnapshot, reached: &[bool]) -> bool {
         self.nodes.len() == last.nodes().len()
             && !reached.contains(&false)
-            && self.ports.len() == last.ports().len()
-            && self
-                .ports
-                .unshared(last.ports())
-                .all(|(_, now, last)| now.iter().zip(last).all(|(now, last)| now.guid == last.guid))
+            && self.ports.is_equal_by(last.ports(), |now, last| now.guid == last.guid)
     }
 
     /// The snapshot, with the indexes of the last one.

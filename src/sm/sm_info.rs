@@ -446,15 +446,14 @@ mod tests {
     /// The changes of the role that are legal in a state.
     fn legal(state: SmState) -> Vec<RoleEvent> {
         use RoleEvent::{Acknowledge, Disable, Discover, Handover, Standby};
+        use SmState as S;
         let all = [(1, Handover), (2, Acknowledge), (3, Disable), (4, Standby), (5, Discover)];
         let legal = all.into_iter().filter(|&(modifier, expected)| {
-            let sender = if modifier == 2 { SmState::Standby } else { SmState::Master };
+            let sender = if modifier == 2 { S::Standby } else { S::Master };
             let taken = event(state, &set(modifier, sender, 11));
             assert!(taken.is_none_or(|taken| taken == expected));
             assert_eq!(event(state, &set(modifier, sender, 12)), None, "wrong SM_Key");
-            for other in
-                [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Master]
-            {
+            for other in [S::NotActive, S::Discovering, S::Standby, S::Master] {
                 let is_refused =
                     other == sender || event(state, &set(modifier, other, 11)).is_none();
                 assert!(is_refused, "{expected} by an SM that is {other}");

@@ -185,11 +185,7 @@ fn is_equal(one: &Arc<Block>, two: &Arc<Block>) -> bool {
 
 impl PartialEq for Lft {
     fn eq(&self, other: &Self) -> bool {
-        self.blocks.len() == other.blocks.len()
-            && self
-                .blocks
-                .unshared(&other.blocks)
-                .all(|(_, one, two)| one.iter().zip(two).all(|(one, two)| is_equal(one, two)))
+        self.blocks.is_equal_by(&other.blocks, is_equal)
     }
 }
 
