@@ -60,10 +60,6 @@ async fn counters(
     print(&String::from_utf8_lossy(&reply)).map(drop)
 }
 
-fn choose(value: &Value, yes: &'static str, no: &'static str) -> &'static str {
-    if *value == true { yes } else { no }
-}
-
 /// The state as OpenSM's console shows it.
 fn state(reply: &Value) -> String {
     let last = &reply["last_sweep"];
@@ -94,6 +90,10 @@ fn state(reply: &Value) -> String {
         );
     }
     out
+}
+
+fn choose(value: &Value, yes: &'static str, no: &'static str) -> &'static str {
+    if *value == true { yes } else { no }
 }
 
 fn redirections(reply: &Value) -> String {

@@ -152,11 +152,6 @@ fn vports(fabric: &Fabric) -> Vec<(EndPort, Guid)> {
     vports
 }
 
-fn slots(fabric: &Fabric, kind: NodeKind) -> Vec<MemberSlot> {
-    let ports = fabric.end_ports().filter(|&port| fabric.node_of(port).kind() == kind);
-    ports.map(|port| port.index()).collect()
-}
-
 /// The end ports and vports of a fabric, by the member names of partitions.conf.
 struct EndPorts {
     all: Vec<MemberSlot>,
@@ -197,4 +192,9 @@ impl EndPorts {
             PortSelector::Port(guid) => self.by_guid.get(&guid).map_or(&[], |port| port),
         }
     }
+}
+
+fn slots(fabric: &Fabric, kind: NodeKind) -> Vec<MemberSlot> {
+    let ports = fabric.end_ports().filter(|&port| fabric.node_of(port).kind() == kind);
+    ports.map(|port| port.index()).collect()
 }

@@ -324,7 +324,7 @@ impl Setup<'_> {
         self.graph.network.starts().get(used[switch as usize] as usize).copied()
     }
 
-    /// True if the path from a switch, which does not follow the order of `places`, has no end.
+    /// True if the next switch does not precede this one in the order, and the path has no end.
     fn leads_in_circle(&self, used: &[u32], places: &[u32], switch: u32) -> bool {
         let next = self.next(used, switch);
         next.is_some_and(|next| !follows(places, switch, next))

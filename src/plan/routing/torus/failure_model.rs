@@ -18,31 +18,6 @@ pub(super) enum MissingPart {
     Switch(Position),
 }
 
-fn node_at(before: PreviousTorus<'_>, fabric: &Fabric, at: Position) -> Option<NodeId> {
-    fabric.node_by_guid(before.snapshot.guid(at)?)
-}
-
-/// True if a cable that joined a position to the next one is still there.
-fn is_still_joined(
-    lattice: &Lattice,
-    before: PreviousTorus<'_>,
-    fabric: &Fabric,
-    at: Position,
-    axis: usize,
-) -> bool {
-    let up = Direction::plus(axis);
-    let next = lattice.step(at, up);
-    let Some(node) = node_at(before, fabric, at) else { return false };
-    let Some(next_node) = node_at(before, fabric, next) else { return false };
-    let back = before.grid.port_group(next, up.opposite());
-    let mut cables = before.grid.port_group(at, up).iter().zip(back);
-    cables.any(|(&here, &there)| {
-        let port = fabric.port_of(node, PortNum(here));
-        let peer = port.and_then(|port| fabric.port(port).peer);
-        peer.is_some() && peer == fabric.port_of(next_node, PortNum(there))
-    })
-}
-
 /// Obstacles to routing. The lesser of two values is closer to a routable torus.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Damage {
@@ -313,6 +288,31 @@ impl<'a> FailureModel<'a> {
         parts.iter().for_each(|&part| model.repair(part));
         model
     }
+}
+
+fn node_at(before: PreviousTorus<'_>, fabric: &Fabric, at: Position) -> Option<NodeId> {
+    fabric.node_by_guid(before.snapshot.guid(at)?)
+}
+
+/// True if a cable that joined a position to the next one is still there.
+fn is_still_joined(
+    lattice: &Lattice,
+    before: PreviousTorus<'_>,
+    fabric: &Fabric,
+    at: Position,
+    axis: usize,
+) -> bool {
+    let up = Direction::plus(axis);
+    let next = lattice.step(at, up);
+    let Some(node) = node_at(before, fabric, at) else { return false };
+    let Some(next_node) = node_at(before, fabric, next) else { return false };
+    let back = before.grid.port_group(next, up.opposite());
+    let mut cables = before.grid.port_group(at, up).iter().zip(back);
+    cables.any(|(&here, &there)| {
+        let port = fabric.port_of(node, PortNum(here));
+        let peer = port.and_then(|port| fabric.port(port).peer);
+        peer.is_some() && peer == fabric.port_of(next_node, PortNum(there))
+    })
 }
 
 fn neighbor_below(lattice: &Lattice, at: Position, axis: usize) -> Position {

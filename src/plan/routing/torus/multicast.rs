@@ -277,7 +277,8 @@ pub(super) fn root(grid: &Grid) -> Option<Position> {
         .or_else(|| middle(grid, zm))
 }
 
-/// The position of a plane nearest to its middle whose lines along x and y have all switches.
+/// The position on the diagonals of a plane that is nearest to the middle and whose lines along x and y
+/// have all switches.
 fn middle(grid: &Grid, z: i64) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, _] = lattice.radices().map(i64::from);

@@ -14,10 +14,6 @@ const MAX_CYCLES: usize = 1 << 14;
 /// The nodes from the end of a dependency to its start, by dependency.
 pub(super) type CyclePaths = FxHashMap<Dependency, Box<[u32]>>;
 
-fn is_whole(path: &[u32], is_present: impl Fn(u32, u32) -> bool) -> bool {
-    path.windows(2).all(|pair| is_present(pair[0], pair[1]))
-}
-
 /// Known cycles.
 #[derive(Clone, Default)]
 pub(super) struct Cycles {
@@ -61,4 +57,8 @@ impl Cycles {
             self.now.insert(dependency, path);
         }
     }
+}
+
+fn is_whole(path: &[u32], is_present: impl Fn(u32, u32) -> bool) -> bool {
+    path.windows(2).all(|pair| is_present(pair[0], pair[1]))
 }
