@@ -252,7 +252,8 @@ fn with_gids<'a>(
     })
 }
 
-/// The GIDs of one end: the named one if the query selects it by GID, else all of the port.
+/// The GIDs of one end of a path: that of the record if the query selects by it, or else each GID of the
+/// port.
 fn gids<'a>(
     query: &'a Query<'_>,
     component: u64,
