@@ -320,7 +320,7 @@ impl AdaptiveSwitch {
             _ => {}
         }
         let ArGoal::Tables(target) = &self.wanted else { return None };
-        let Some(info) = self.info else { return None };
+        let info = self.info?;
         match step {
             ArStep::AddGroups(block) => {
                 let added = merged(self.held_groups(), &target.groups());
