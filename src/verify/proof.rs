@@ -74,6 +74,16 @@ impl Proof {
             })
     }
 
+    /// The last proof of a fault-free fabric, which is this one unless something is missing.
+    pub(super) fn fault_free_proof(&self) -> Arc<Self> {
+        self.fault_free.clone().unwrap_or_else(|| Arc::new(self.clone()))
+    }
+
+    /// The plan of the last proof of a fault-free fabric, if something is missing.
+    pub(super) fn fault_free_plan(&self) -> Option<&Plan> {
+        self.fault_free.as_ref().map(|proof| &*proof.plan)
+    }
+
     pub(super) fn known_triples(&self) -> KnownTriples<'_> {
         let Self { network, sl_to_vl, triples, .. } = self;
         KnownTriples { network, sl_to_vl, triples }

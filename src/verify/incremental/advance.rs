@@ -7,6 +7,7 @@
 
 use super::changed_routes::ChangedRoutes;
 use super::check::Additions;
+use super::fault_free::is_more_complete;
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::plan::routing::Lft;
@@ -15,44 +16,45 @@ use crate::verify::proof::Proof;
 use crate::verify::verdict::Verified;
 use std::sync::Arc;
 
-impl Proof {
-    /// The proof of the plan with these additions; `None` if it has a cycle.
-    pub(super) fn advance(
-        &self,
+impl Additions {
+    /// The proof of the plan with these additions to `proof`; `None` if it has a cycle.
+    pub(super) fn added_to(
+        self,
+        proof: &Proof,
         fabric: &Arc<Fabric>,
         verified: &Verified,
-        additions: Additions,
-    ) -> Option<Self> {
-        let mut trees = self.trees_after(verified, &additions);
-        let mut destinations = self.destinations.clone();
-        let new = &additions.new_destinations;
+    ) -> Option<Proof> {
+        let mut trees = trees_after(proof, verified, &self);
+        let mut destinations = proof.destinations.clone();
+        let new = &self.new_destinations;
         if !new.destinations.is_empty() {
             let known = Arc::make_mut(&mut destinations);
             new.destinations.iter().for_each(|&to| known[to.lid.index()] = Some(to));
             new.trees.iter().for_each(|&tree| trees[tree.lid.index()] = Some(tree));
         }
-        let lost = &additions.changes.ports;
-        let mut network = self.network.clone();
-        let mut packed = self.packed.clone();
+        let lost = &self.changes.ports;
+        let mut network = proof.network.clone();
+        let mut packed = proof.packed.clone();
         if !lost.is_empty() {
             network = Arc::new(network.without(lost));
             packed = Arc::new(network.packed());
         }
-        let mut triples = self.triples.shared();
-        for (&(channel, input, next), &sls) in &additions.triples {
+        let mut triples = proof.triples.shared();
+        for (&(channel, input, next), &sls) in &self.triples {
             let hop = network.hop_of(channel);
             triples.add_apart(hop.channel_sets(), input, next, sls);
         }
-        let mut cdg = (*self.cdg).clone();
-        additions.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
-        for &channel in &additions.changes.channels {
+        let mut cdg = (*proof.cdg).clone();
+        self.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
+        for &channel in &self.changes.channels {
             triples.remove_channel(&network, channel);
             cdg.remove_channel(&network, channel);
         }
-        Some(Self {
+        let fault_free = proof.fault_free.clone();
+        Some(Proof {
             fabric: fabric.clone(),
             plan: verified.plan().clone(),
-            tables: Arc::new(self.tables_after(verified)),
+            tables: Arc::new(tables_after(proof, verified)),
             groups: verified.plan().multicast.clone(),
             ranks: Arc::new(cdg.ranks()?),
             pair_sls: Arc::new(triples.pair_sls(&network)),
@@ -62,40 +64,34 @@ impl Proof {
             network,
             destinations,
             trees: Arc::new(trees),
-            group_notes: additions.group_notes,
+            group_notes: self.group_notes,
             summary: verified.summary().clone(),
-            fault_free: self
-                .fault_free
-                .clone()
-                .and_then(|fault_free| fault_free.if_more_complete(fabric)),
-            ..self.clone()
+            fault_free: fault_free.filter(|fault_free| is_more_complete(fault_free, fabric)),
+            ..proof.clone()
         })
     }
+}
 
-    /// The tables of the new plan, with empty ones for removed switches.
-    fn tables_after(&self, verified: &Verified) -> Vec<Arc<Lft>> {
-        let plan = verified.plan();
-        let mut tables = plan.routing.lfts.clone();
-        let max = plan.lids.max();
-        tables.resize(self.tables.len(), Arc::new(Lft::empty(max)));
-        tables
-    }
+/// The tables of the new plan, with empty ones for removed switches.
+fn tables_after(proof: &Proof, verified: &Verified) -> Vec<Arc<Lft>> {
+    let plan = verified.plan();
+    let mut tables = plan.routing.lfts.clone();
+    let max = plan.lids.max();
+    tables.resize(proof.tables.len(), Arc::new(Lft::empty(max)));
+    tables
+}
 
-    /// The trees of the new plan. A tree whose entries changed differently from those of its leader
-    /// becomes its own leader.
-    fn trees_after(
-        &self,
-        verified: &Verified,
-        additions: &Additions,
-    ) -> Vec<Option<DestinationTree>> {
-        let changes = &additions.changes;
-        let routes = ChangedRoutes::new(self, verified.plan(), changes);
-        let longest = additions.longest.min(u16::MAX.into()) as u16;
-        self.trees
-            .iter()
-            .map(|tree| tree.as_ref().map(|tree| tree_after(&routes, tree, longest)))
-            .collect()
-    }
+/// The trees of the new plan. A tree whose entries changed differently from those of its leader
+/// becomes its own leader.
+fn trees_after(
+    proof: &Proof,
+    verified: &Verified,
+    additions: &Additions,
+) -> Vec<Option<DestinationTree>> {
+    let routes = ChangedRoutes::new(proof, verified.plan(), &additions.changes);
+    let longest = additions.longest.min(u16::MAX.into()) as u16;
+    let trees = proof.trees.iter();
+    trees.map(|tree| tree.as_ref().map(|tree| tree_after(&routes, tree, longest))).collect()
 }
 
 fn tree_after(routes: &ChangedRoutes<'_>, tree: &DestinationTree, longest: u16) -> DestinationTree {
@@ -278,7 +274,7 @@ mod tests {
         covered.is_some_and(|(base, summary, additions)| {
             assert_complete(&base, fabric, plan, &additions.triples);
             let verified = Verified { plan: Arc::new(plan.clone()), summary };
-            assert_sound(&base.advance(fabric, &verified, additions).expect("no credit loop"));
+            assert_sound(&additions.added_to(&base, fabric, &verified).expect("no credit loop"));
             true
         })
     }
@@ -323,7 +319,7 @@ mod tests {
                 assert_complete(&base, &fabric, &plan, &additions.triples);
                 shortened += usize::from(!additions.triples.is_empty());
                 let verified = Verified { plan: Arc::new(plan), summary };
-                *proof = base.advance(&fabric, &verified, additions).expect("no credit loop");
+                *proof = additions.added_to(&base, &fabric, &verified).expect("no credit loop");
                 assert_sound(proof);
                 if number % 4 != 0 {
                     repaired += usize::from(is_sound_after_repair(proof, &whole, &checks));
@@ -343,7 +339,7 @@ mod tests {
         let (base, summary, additions) = proof.check_changed_nodes(fabric, plan, checks)?;
         assert_complete(&base, fabric, plan, &additions.triples);
         let verified = Verified { plan: Arc::new(plan.clone()), summary };
-        let after = base.advance(fabric, &verified, additions).expect("no credit loop");
+        let after = additions.added_to(&base, fabric, &verified).expect("no credit loop");
         assert_sound(&after);
         Some(after)
     }

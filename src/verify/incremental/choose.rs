@@ -2,6 +2,7 @@
 
 use super::check::Additions;
 use super::fault_free::network_after;
+use super::fault_free::{check_against_fault_free, is_more_complete};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
 use crate::plan::Plan;
@@ -94,12 +95,11 @@ fn check_incrementally(
     // The old and new routes around a returned switch mostly form a cycle together.
     let has_returned_switch = fabric.switches().len() > proof.fabric.switches().len();
     let (base, summary, additions) = if has_returned_switch {
-        proof
-            .check_against_fault_free(fabric, plan, checks)
+        check_against_fault_free(proof, fabric, plan, checks)
             .or_else(|| check_against_plan_in_force(fabric, plan, checks, known))?
     } else {
         check_against_plan_in_force(fabric, plan, checks, known)
-            .or_else(|| proof.check_against_fault_free(fabric, plan, checks))?
+            .or_else(|| check_against_fault_free(proof, fabric, plan, checks))?
     };
     let base = Proof { fault_free: Some(proof.fault_free_proof()), ..base };
     Some((summary, PassedFindings::Incremental(Box::new((base, additions)))))
@@ -153,10 +153,10 @@ impl PassedFindings {
             Self::Full(found) => {
                 let FullFindings { evidence, fault_free } = *found;
                 let proof = evidence.into_proof(fabric, verified, checks)?;
-                let fault_free = fault_free.and_then(|known| known.if_more_complete(fabric));
+                let fault_free = fault_free.filter(|known| is_more_complete(known, fabric));
                 Some(Proof { fault_free, ..proof })
             }
-            Self::Incremental(found) => found.0.advance(fabric, verified, found.1),
+            Self::Incremental(found) => found.1.added_to(&found.0, fabric, verified),
         }
     }
 }

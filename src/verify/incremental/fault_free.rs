@@ -13,38 +13,25 @@ use crate::plan::Plan;
 use crate::verify::network::{SwitchNetwork, SwitchRenumbering};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Extent, Summary};
-use std::sync::Arc;
 
-impl Proof {
-    /// The last proof of a fault-free fabric, which is this one unless something is missing.
-    pub(super) fn fault_free_proof(&self) -> Arc<Self> {
-        self.fault_free.clone().unwrap_or_else(|| Arc::new(self.clone()))
-    }
+/// True if a proof knows all switches and cables of `fabric`, and also some that are missing there.
+pub(super) fn is_more_complete(proof: &Proof, fabric: &Fabric) -> bool {
+    let renumbering = SwitchRenumbering::between(&proof.network, &proof.fabric, fabric);
+    let renumbered =
+        renumbering.and_then(|renumbering| proof.network.renumbered(&renumbering, fabric));
+    renumbered.is_some_and(|(_, cables)| !cables.ports.is_empty())
+}
 
-    /// The plan of the last proof of a fault-free fabric, if something is missing.
-    pub(super) fn fault_free_plan(&self) -> Option<&Plan> {
-        self.fault_free.as_ref().map(|proof| &*proof.plan)
-    }
-
-    /// The proof if it knows all switches and cables of `fabric`, and also some that are missing
-    /// there.
-    pub(super) fn if_more_complete(self: Arc<Self>, fabric: &Fabric) -> Option<Arc<Self>> {
-        let renumbering = SwitchRenumbering::between(&self.network, &self.fabric, fabric)?;
-        let (_, cables) = self.network.renumbered(&renumbering, fabric)?;
-        (!cables.ports.is_empty()).then_some(self)
-    }
-
-    /// [`Proof::check_changed_nodes`] with the last proof of a fault-free fabric.
-    pub(super) fn check_against_fault_free(
-        &self,
-        fabric: &Fabric,
-        plan: &Plan,
-        checks: &Checks,
-    ) -> Option<(Self, Summary, Additions)> {
-        let fault_free = self.fault_free.as_ref()?;
-        let (proof, summary, additions) = fault_free.check_changed_nodes(fabric, plan, checks)?;
-        Some((proof, Summary { extent: Extent::FaultFree, ..summary }, additions))
-    }
+/// [`Proof::check_changed_nodes`] with the last proof of a fault-free fabric before `proof`.
+pub(super) fn check_against_fault_free(
+    proof: &Proof,
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+) -> Option<(Proof, Summary, Additions)> {
+    let fault_free = proof.fault_free.as_ref()?;
+    let (proof, summary, additions) = fault_free.check_changed_nodes(fabric, plan, checks)?;
+    Some((proof, Summary { extent: Extent::FaultFree, ..summary }, additions))
 }
 
 /// The network of a fabric. It retains switches and cables of the `last` proof that are missing
