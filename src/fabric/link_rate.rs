@@ -55,6 +55,13 @@ impl LinkSpeed {
         Self::ALL.into_iter().find(|speed| speed.name() == name)
     }
 
+    /// The speed of the link at a port; `None` if it is unknown.
+    pub fn of(fabric: &Fabric, port: PortId) -> Option<Self> {
+        let info = fabric.port(port).info()?;
+        let is_fdr10 = fabric.extended_port_info(port).is_some_and(MlnxExtPortInfo::is_fdr10);
+        Self::active(&info, has_extended_speeds(fabric, port).unwrap_or(false), is_fdr10)
+    }
+
     /// The speed in the fields of PortInfo. `has_extended`: the node has the capability
     /// [`CapMask::EXTENDED_SPEEDS`], without which the fields of extended speeds are undefined.
     pub fn active(info: &PortInfo, has_extended: bool, is_fdr10: bool) -> Option<Self> {
@@ -242,21 +249,12 @@ impl fmt::Display for LinkRate {
     }
 }
 
-impl Fabric {
-    /// True if the node of a port supports extended speeds. A switch says so at port 0 only, for all
-    /// its ports; `None` if the attributes of that port are unknown.
-    pub fn has_extended_speeds(&self, port: PortId) -> Option<bool> {
-        let node = self.node_of(port);
-        let owner = if node.is_switch() { node.first_port } else { port };
-        Some(self.port(owner).info()?.has(CapMask::EXTENDED_SPEEDS))
-    }
-
-    /// The speed of the link at a port; `None` if it is unknown.
-    pub fn link_speed(&self, port: PortId) -> Option<LinkSpeed> {
-        let info = self.port(port).info()?;
-        let is_fdr10 = self.extended_port_info(port).is_some_and(MlnxExtPortInfo::is_fdr10);
-        LinkSpeed::active(&info, self.has_extended_speeds(port).unwrap_or(false), is_fdr10)
-    }
+/// True if the node of a port supports extended speeds. A switch says so at port 0 only, for all
+/// its ports; `None` if the attributes of that port are unknown.
+pub fn has_extended_speeds(fabric: &Fabric, port: PortId) -> Option<bool> {
+    let node = fabric.node_of(port);
+    let owner = if node.is_switch() { node.first_port } else { port };
+    Some(fabric.port(owner).info()?.has(CapMask::EXTENDED_SPEEDS))
 }
 
 #[cfg(test)]

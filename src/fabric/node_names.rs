@@ -20,6 +20,18 @@ impl NodeNames {
         self.0.is_empty()
     }
 
+    /// Names the nodes of a fabric; those without a name here have their descriptions.
+    pub fn give_to(&self, fabric: &mut Fabric) {
+        for index in 0..fabric.nodes.len() {
+            let node = &fabric.nodes[index];
+            let name = self.get(node.guid());
+            // Most nodes have their name already: their pages stay shared.
+            if node.mapped_name.as_ref() != name {
+                fabric.nodes[index].mapped_name = name.cloned();
+            }
+        }
+    }
+
     /// Number of names.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -55,20 +67,6 @@ impl fmt::Display for NodeName<'_> {
         match &self.0.mapped_name {
             Some(name) => f.pad(name),
             None => self.0.description.fmt(f),
-        }
-    }
-}
-
-impl Fabric {
-    /// Names the nodes as in a node name map; the others have their descriptions.
-    pub fn use_names(&mut self, names: &NodeNames) {
-        for index in 0..self.nodes.len() {
-            let node = &self.nodes[index];
-            let name = names.get(node.guid());
-            // Most nodes have their name already: their pages stay shared.
-            if node.mapped_name.as_ref() != name {
-                self.nodes[index].mapped_name = name.cloned();
-            }
         }
     }
 }

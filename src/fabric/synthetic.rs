@@ -470,12 +470,12 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
             let port = PortId(fabric.node(one).first_port.0 + 2);
             let peer = fabric.port(port).peer.expect("a link");
             for end in [port, peer] {
-                assert_eq!(fabric.link_speed(end), Some(expected), "{rate}");
+                assert_eq!(LinkSpeed::of(&fabric, end), Some(expected), "{rate}");
                 let width = fabric.port(end).info().expect("known").link_width_active();
                 assert_eq!(LinkRate { width, speed: expected }.to_string(), rate);
             }
             let other = PortId(port.0 - 1);
-            assert_eq!(fabric.link_speed(other), Some(LinkSpeed::Qdr), "another link");
+            assert_eq!(LinkSpeed::of(&fabric, other), Some(LinkSpeed::Qdr), "another link");
             let info = fabric.port(port).info().expect("known");
             assert!(!info.has(CapMask::EXTENDED_SPEEDS));
         }

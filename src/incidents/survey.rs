@@ -1,6 +1,7 @@
 //! Facts that a snapshot of the fabric shows by itself.
 
 use super::fact::{Cable, CableDefect, CableEnd, DuplicateGuid, FaultyCable, KnownNode};
+use crate::fabric::link_rate::has_extended_speeds;
 use crate::fabric::link_rate::{LinkSpeed, width_name};
 use crate::fabric::{DiscoveryFault, Fabric, Port, PortId, RouteEnd};
 use crate::wire::attr::{LinkWidth, PortInfo, PortState};
@@ -151,8 +152,8 @@ fn degraded(fabric: &Fabric, port: PortId, own: &Port) -> Option<FaultyCable> {
     let width = near.link_width_active();
     let widths = near.link_width_enabled() & far.link_width_enabled();
     let widest = WIDTHS.into_iter().find(|code| code & widths != 0)?;
-    let speed = fabric.link_speed(port)?;
-    let fastest = if fabric.has_extended_speeds(port)? && fabric.has_extended_speeds(peer)? {
+    let speed = LinkSpeed::of(fabric, port)?;
+    let fastest = if has_extended_speeds(fabric, port)? && has_extended_speeds(fabric, peer)? {
         let speeds = LinkSpeed::enabled_mask(near) & LinkSpeed::enabled_mask(far);
         LinkSpeed::fastest(speeds)
     } else {

@@ -46,7 +46,7 @@ impl DiscoveryState {
             Some(last) => self.with_ids_of(last)?,
             None => self.assembled(&reached)?,
         };
-        fabric.use_names(&names);
+        names.give_to(&mut fabric);
         let extended = last
             .iter()
             .flat_map(|(last, _)| last.extended_ports().map(|(id, info)| (last.end_of(id), *info)));
@@ -269,7 +269,9 @@ mod tests {
     fn names_that_were_taken_back_are_gone() {
         let mut named = Arc::unwrap_or_clone(fabric());
         let guid = named.nodes()[0].guid();
-        named.use_names(&[(guid, "rack 1".into())].into_iter().collect());
+        let names: crate::fabric::node_names::NodeNames =
+            [(guid, "rack 1".into())].into_iter().collect();
+        names.give_to(&mut named);
         let mut state = DiscoveryState::of(&Arc::new(named), &Arc::default());
         assert_eq!(node(state.clone()).as_deref(), Some("rack 1"));
         state.names = Arc::default();

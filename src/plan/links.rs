@@ -10,6 +10,7 @@ use super::LidTable;
 use super::multicast::MulticastTables;
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
+use crate::fabric::link_rate::has_extended_speeds;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, PortNum, Sl};
 use crate::paged_vec::PagedVec;
@@ -195,7 +196,7 @@ fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInf
         info.set_link_speed_enabled(options.force_link_speed);
     }
     let both =
-        [id, peer].into_iter().all(|port| input.fabric.has_extended_speeds(port) == Some(true));
+        [id, peer].into_iter().all(|port| has_extended_speeds(input.fabric, port) == Some(true));
     if !both || options.force_link_speed_ext == 0 {
         return;
     }

@@ -5,6 +5,7 @@
 //! takes ten times as long as the rest of the reply.
 
 use super::rates::rate_rank;
+use crate::fabric::link_rate::has_extended_speeds;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::publish::Subnet;
 use crate::wire::attr::CapMask;
@@ -128,7 +129,7 @@ pub(super) fn sls_to_vl15(map: &SlToVl) -> u16 {
 /// MTU and rate of a port. Switches report support for extended speeds at port 0 only.
 fn port_mtu_rate(fabric: &Fabric, port: PortId) -> MtuRate {
     let Some(mut info) = fabric.port(port).info() else { return MtuRate::default() };
-    if let Some(has_extended) = fabric.has_extended_speeds(port) {
+    if let Some(has_extended) = has_extended_speeds(fabric, port) {
         let extended = if has_extended { CapMask::EXTENDED_SPEEDS } else { 0 };
         info.set_capability_mask(info.capability_mask() & !CapMask::EXTENDED_SPEEDS | extended);
     }

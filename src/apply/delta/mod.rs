@@ -11,6 +11,7 @@ pub(super) mod slvl;
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::set_id::SetId;
+use crate::fabric::link_rate::has_extended_speeds;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::observe::Observation;
@@ -101,7 +102,8 @@ impl<'a> Delta<'a> {
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
         let mut modifier = set.attr_mod;
-        if set.attr_id == AttrId::PORT_INFO && self.fabric.has_extended_speeds(slot) == Some(true) {
+        if set.attr_id == AttrId::PORT_INFO && has_extended_speeds(self.fabric, slot) == Some(true)
+        {
             modifier |= SM_SUPPORTS_EXTENDED_SPEEDS;
         }
         SmpRequest::set(route, set.attr_id, modifier, block).with_m_key(m_key)

@@ -194,7 +194,10 @@ pub(super) struct LinkRateView {
 fn link(fabric: &Fabric, port: PortId) -> Option<LinkRateView> {
     let info = fabric.port(port).info().filter(|info| info.phys_state() == PhysState::LinkUp)?;
     let width = width_name(info.link_width_active()).unwrap_or("unknown");
-    Some(LinkRateView { width, speed: fabric.link_speed(port).map_or("unknown", LinkSpeed::name) })
+    Some(LinkRateView {
+        width,
+        speed: LinkSpeed::of(fabric, port).map_or("unknown", LinkSpeed::name),
+    })
 }
 
 fn phys_state(state: PhysState) -> &'static str {

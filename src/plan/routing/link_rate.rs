@@ -1,5 +1,6 @@
 //! Links that run slower or narrower than both of their ends could (`avoid_throttled_links`).
 
+use crate::fabric::link_rate::has_extended_speeds;
 use crate::fabric::{Fabric, PortId};
 use crate::wire::attr::{LinkWidth, MlnxExtPortInfo, PortInfo};
 
@@ -24,7 +25,7 @@ pub(super) fn is_throttled(fabric: &Fabric, port: PortId) -> bool {
 
 fn speeds_of_end(fabric: &Fabric, port: PortId) -> Option<(Speeds, PortInfo)> {
     let info = fabric.port(port).info()?;
-    Some((Speeds::of(fabric, port, &info, fabric.has_extended_speeds(port)?), info))
+    Some((Speeds::of(fabric, port, &info, has_extended_speeds(fabric, port)?), info))
 }
 
 /// Speeds as masks in which a faster speed is a higher bit: FDR10 is between QDR and FDR.

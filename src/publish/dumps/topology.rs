@@ -66,7 +66,7 @@ fn width(info: &PortInfo) -> &'static str {
 
 /// The speed per lane in Gb/s.
 fn speed(fabric: &Fabric, id: PortId) -> &'static str {
-    match fabric.link_speed(id) {
+    match LinkSpeed::of(fabric, id) {
         Some(LinkSpeed::Sdr) => "2.5",
         Some(LinkSpeed::Ddr) => "5",
         Some(LinkSpeed::Qdr) => "10",
