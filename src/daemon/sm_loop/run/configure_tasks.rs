@@ -13,7 +13,9 @@ use crate::daemon::sm_loop::state::{MAX_UNFINISHED, MIN_RETRY_DELAY};
 use crate::daemon::sm_loop::timers::Timer;
 use crate::daemon::virtual_ports::early::is_early;
 use crate::daemon::virtual_ports::takeover;
+use crate::fabric::End;
 use crate::fabric::{DiscoveryFault, Fabric};
+use crate::manage::action::{OperatorAction, RequestId};
 use crate::manage::loop_status::{Cause, ReconfigureResult};
 use crate::notes::Severity;
 use crate::observe::Observation;
@@ -261,6 +263,31 @@ impl SmLoop {
         let messages = shown.map(ToString::to_string).collect();
         let causes = self.state.causes.clone();
         self.env.monitor.reconfigured(causes, times, outcome.result.clone(), figures, messages);
+    }
+
+    /// Plans the fabric without the link at a port, on a thread of its own. One such plan is computed
+    /// at a time; its result is an event.
+    pub(super) async fn what_if(&mut self, request: RequestId, end: End) {
+        let name = OperatorAction::WhatIf(end.0, end.1).name();
+        let events = self.env.monitor.events().clone();
+        let Ok(permit) = self.studies.clone().try_acquire_owned() else {
+            let problem = "the loss of another link is being planned".to_owned();
+            events.action_ended(name, request, Err(problem));
+            return;
+        };
+        let Some(observation) = &self.state.observation else {
+            events.action_ended(name, request, Err("no sweep has been completed yet".to_owned()));
+            return;
+        };
+        let context = &self.env.context;
+        let options = &self.env.options;
+        match self.reconfigurer.study_link(context, options, observation, end).await {
+            Err(problem) => events.action_ended(name, request, Err(problem)),
+            Ok(study) => drop(tokio::spawn(async move {
+                events.action_ended(name, request, study.run().await);
+                drop(permit);
+            })),
+        }
     }
 
     /// Balances the routes in force again, and requests a reconfiguration if that improves them.

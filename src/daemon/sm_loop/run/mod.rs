@@ -22,7 +22,6 @@
 
 mod configure_tasks;
 mod sweep_tasks;
-mod what_if;
 
 use super::agenda::{Agenda, FollowUp, Task, TaskKind};
 use super::context::{Configuration, ManagerContext};

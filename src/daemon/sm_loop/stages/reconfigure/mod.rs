@@ -53,6 +53,7 @@ use crate::daemon::messages::SaCommand;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::FileWriter;
+use crate::fabric::End;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::{Guid, Mlid};
 use crate::manage::action::RequestId;
@@ -78,6 +79,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use trial::Trial;
 use warm_standby::{Follower, WarmStandby, WarmState};
+use what_if::{LinkLoss, LinkStudy};
 
 /// Plans, verifies, applies and publishes, with the state kept in between.
 pub struct Reconfigurer {
@@ -453,6 +455,24 @@ impl Reconfigurer {
     /// True if a Set that a device refused may be sent again.
     pub fn is_retry_due(&self) -> bool {
         self.devices.acknowledged.failures().has_due(Instant::now())
+    }
+
+    /// The input of the plan without the link at a port.
+    ///
+    /// # Errors
+    /// There is no plan or no such link, or a part of the fabric is reached by it alone.
+    pub async fn study_link(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+        end: End,
+    ) -> Result<LinkStudy, String> {
+        let in_force = self.plan.in_force.clone().ok_or("no plan is in force yet")?;
+        let loss = LinkLoss::at(observation, end)?;
+        let (_, groups) = registry_queries::groups(&context.sa_server, &loss.without).await;
+        let request = self.request(context, options, &loss.without, groups).await?;
+        Ok(LinkStudy::new(loss, in_force, request))
     }
 
     /// Logs the notes of a plan that passed.

@@ -1,11 +1,8 @@
 //! The effect of the loss of a link on the running subnet, planned and verified before it is pulled.
 
-use super::Reconfigurer;
-use super::registry_queries;
-use crate::config::options::Options;
 use crate::contained;
 use crate::daemon::process::priority::spawn_study;
-use crate::daemon::sm_loop::context::ManagerContext;
+
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::fabric::{End, Fabric, Node};
@@ -31,19 +28,20 @@ pub struct LinkStudy {
     request: PlanRequest,
 }
 
-impl Reconfigurer {
-    /// The input of the plan without the link at a port.
+/// The loss of a link that the fabric can do without.
+pub(super) struct LinkLoss {
+    cable: Cable,
+    whole: Arc<Fabric>,
+    /// The observation without the link.
+    pub without: Observation,
+}
+
+impl LinkLoss {
+    /// The loss of the link at a port.
     ///
     /// # Errors
-    /// There is no plan or no such link, or a part of the fabric is reached by it alone.
-    pub async fn study_link(
-        &mut self,
-        context: &ManagerContext,
-        options: &Arc<Options>,
-        observation: &Observation,
-        end: End,
-    ) -> Result<LinkStudy, String> {
-        let in_force = self.plan.in_force.clone().ok_or("no plan is in force yet")?;
+    /// There is no such link, or a part of the fabric is reached by it alone.
+    pub(super) fn at(observation: &Observation, end: End) -> Result<Self, String> {
         let whole = observation.fabric.clone();
         let port = whole.port_by_end(end);
         let cable = port.and_then(|port| Cable::of(&whole, port));
@@ -54,13 +52,15 @@ impl Reconfigurer {
         if !needed.is_empty() {
             return Err(format!("without the cable {cable}, {}", cut_off(&whole, cable.key())));
         }
-        let (_, groups) = registry_queries::groups(&context.sa_server, &without).await;
-        let request = self.request(context, options, &without, groups).await?;
-        Ok(LinkStudy { name: cable.to_string(), whole, in_force, request })
+        Ok(Self { cable, whole, without })
     }
 }
 
 impl LinkStudy {
+    /// `request` is the input of the plan after the loss.
+    pub(super) fn new(loss: LinkLoss, in_force: Arc<Plan>, request: PlanRequest) -> Self {
+        Self { name: loss.cable.to_string(), whole: loss.whole, in_force, request }
+    }
     /// Plans and verifies the fabric without the link, on a thread of its own: an operator waits for it. Returns the effect in
     /// words.
     ///
