@@ -18,14 +18,14 @@ use torus_sm::sim::generate::Shape;
 
 /// A fabric with LIDs and configuration. The end ports of a damaged fabric have the LIDs of the whole
 /// one.
-struct Subnet {
+struct RoutedTorus {
     fabric: Fabric,
     lids: LidTable,
     options: Options,
     config: Result<TorusConfig, Vec<Note>>,
 }
 
-impl Subnet {
+impl RoutedTorus {
     fn new(shape: &Shape) -> Self {
         let fabric = build(shape);
         let whole =
@@ -65,14 +65,14 @@ fn build(shape: &Shape) -> Fabric {
 }
 
 fn scratch(c: &mut Criterion, name: &str, shape: &Shape) {
-    let subnet = Subnet::new(shape);
+    let subnet = RoutedTorus::new(shape);
     c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(None)));
 }
 
 /// Time until all changed tables are ready after the loss of the links or switches of `broken`.
 fn reroute(c: &mut Criterion, name: &str, healthy: &Shape, broken: &Shape) {
-    let before = Subnet::new(healthy).route(None);
-    let subnet = Subnet::new(broken);
+    let before = RoutedTorus::new(healthy).route(None);
+    let subnet = RoutedTorus::new(broken);
     c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(Some(&before))));
 }
 
@@ -89,7 +89,7 @@ fn given_up(c: &mut Criterion, name: &str, shape: &Shape) {
         state >> 62 == 0
     });
     let missing_switches = missing.collect();
-    let subnet = Subnet::new(&Shape { missing_switches, ..shape.clone() });
+    let subnet = RoutedTorus::new(&Shape { missing_switches, ..shape.clone() });
     assert!(subnet.try_to_route(None).is_none());
     c.bench_function(name, |b| b.iter(|| subnet.try_to_route(None)));
 }

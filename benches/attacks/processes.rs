@@ -88,12 +88,12 @@ fn value(name: &str) -> Option<String> {
 }
 
 /// A simulated fabric.
-enum Fabric {
+enum AttackedFabric {
     Ibsim(Ibsim),
     Embedded(Simulator),
 }
 
-impl Fabric {
+impl AttackedFabric {
     fn start(is_ibsim: bool, shape: &Shape, folder: &Path) -> Self {
         let topology = shape.build().expect("a shape that can be built");
         let file = folder.join("fabric.net");
@@ -130,7 +130,7 @@ impl Fabric {
 
 /// A subnet manager on a fabric.
 struct Run {
-    fabric: Fabric,
+    fabric: AttackedFabric,
     shape: Shape,
     /// Names of the hosts.
     hosts: Vec<String>,
@@ -143,7 +143,7 @@ impl Run {
         let shape: Shape = settings.shape.parse().expect("a shape");
         let shape = Shape { hosts: settings.hosts, ..shape };
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let fabric = Fabric::start(site.is_ibsim, &shape, folder.path());
+        let fabric = AttackedFabric::start(site.is_ibsim, &shape, folder.path());
         let nodes = shape.build().expect("a shape that can be built").nodes;
         let hosts = nodes.iter().filter(|node| node.kind == NodeKind::Ca);
         let hosts: Vec<String> = hosts.map(|node| host_name(node.guid)).collect();

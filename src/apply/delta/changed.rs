@@ -189,7 +189,7 @@ mod tests {
     use crate::wire::attr::tables::PkeyBlock;
 
     /// A ring of 20 switches with a host each, its plan, and what the devices acknowledged.
-    struct Subnet {
+    struct AppliedRing {
         observation: Observation,
         plan: Arc<Plan>,
         acknowledged: Acknowledged,
@@ -197,7 +197,7 @@ mod tests {
 
     const KEYS: fn() -> MKeys = MKeys::default;
 
-    impl Subnet {
+    impl AppliedRing {
         fn new(touched: &[NodeId]) -> Self {
             let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
             let fabric = Fabric::from_topology(&ring(20, &[]), 0, &view).expect("a fabric");
@@ -242,41 +242,41 @@ mod tests {
 
     #[test]
     fn nothing_is_compared_if_nothing_changed() {
-        assert_eq!(Subnet::new(&[]).changed(), Some(Vec::new()));
-        let mut subnet = Subnet::new(&[]);
+        assert_eq!(AppliedRing::new(&[]).changed(), Some(Vec::new()));
+        let mut subnet = AppliedRing::new(&[]);
         subnet.plan = Arc::new(Plan::clone(&subnet.plan));
         assert_eq!(subnet.changed(), Some(Vec::new()));
     }
 
     #[test]
     fn a_changed_node_is_compared_with_its_neighbours() {
-        let subnet = Subnet::new(&[]);
+        let subnet = AppliedRing::new(&[]);
         let fabric = &subnet.observation.fabric;
         let node = fabric.switches()[7];
         let first = fabric.node(node).first_port;
         let expected = Some(subnet.around(node));
         assert_eq!(expected.as_ref().map(Vec::len), Some(4));
 
-        let mut other = Subnet::new(&[]);
+        let mut other = AppliedRing::new(&[]);
         let mut info = other.observation.fabric.port(PortId(first.0 + 2)).info().expect("a port");
         info.set_port_state(PortState::Init);
         let fabric = Arc::make_mut(&mut other.observation.fabric);
         fabric.acknowledge(&[(PortId(first.0 + 2), info)], &[]);
         assert_eq!(other.changed(), expected, "PortInfo");
 
-        let mut other = Subnet::new(&[]);
+        let mut other = AppliedRing::new(&[]);
         let mut table = PkeyBlock::default();
         table.0[3] = Pkey(0x8001);
         Arc::make_mut(&mut other.observation.pkeys)[first.index()] = [table].into();
         assert_eq!(other.changed(), expected, "P_Keys");
 
-        let mut other = Subnet::new(&[]);
+        let mut other = AppliedRing::new(&[]);
         let mut plan = Plan::clone(&other.plan);
         plan.ports.replace(PortId(first.0 + 1), None);
         other.plan = Arc::new(plan);
         assert_eq!(other.changed(), expected, "planned PortInfo");
 
-        let mut other = Subnet::new(&[]);
+        let mut other = AppliedRing::new(&[]);
         let mut plan = Plan::clone(&other.plan);
         plan.switch_infos[7].set_linear_fdb_top(9);
         other.plan = Arc::new(plan);
@@ -286,14 +286,14 @@ mod tests {
     #[test]
     fn nodes_that_do_not_hold_what_they_acknowledged_are_compared_again() {
         // The devices have no LIDs.
-        let node = Subnet::new(&[]).observation.fabric.switches()[3];
-        let subnet = Subnet::new(&[node]);
+        let node = AppliedRing::new(&[]).observation.fabric.switches()[3];
+        let subnet = AppliedRing::new(&[node]);
         assert_eq!(subnet.changed(), Some(subnet.around(node)));
     }
 
     #[test]
     fn all_nodes_are_compared_after_a_failure() {
-        let mut subnet = Subnet::new(&[]);
+        let mut subnet = AppliedRing::new(&[]);
         let fabric = subnet.observation.fabric.clone();
         let set = SetId {
             node: fabric.switches()[0],
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn all_nodes_are_compared_if_many_changed() {
-        let mut subnet = Subnet::new(&[]);
+        let mut subnet = AppliedRing::new(&[]);
         let mut plan = Plan::clone(&subnet.plan);
         (0..10).for_each(|index| plan.switch_infos[index].set_linear_fdb_top(9));
         subnet.plan = Arc::new(plan);
