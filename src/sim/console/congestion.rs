@@ -1,8 +1,8 @@
 //! The command `congestion`: settings and faults of congestion control agents.
 
 use super::ConsoleError;
+use super::args::{Args, Parsed};
 use super::command::{CongestionCommand, ConsoleCommand, NodeFault, TargetName};
-use super::parse::{Args, Parsed};
 use super::port_name::port_name;
 use super::resolve::{self, Target};
 use crate::ids::{CcKey, Sl};
@@ -13,30 +13,28 @@ use crate::wire::congestion::{CA_ENTRIES, CctEntry, PortBits};
 use crate::wire::mad::Status;
 use std::fmt::Write as _;
 
-impl Args<'_> {
-    /// Parses what follows the word `congestion`.
-    pub(super) fn congestion(&mut self) -> Parsed<ConsoleCommand> {
-        let Some(target) = self.rest.next().cloned() else {
-            return Ok(ConsoleCommand::Congestion(None, CongestionCommand::Show));
-        };
-        let Some(word) = self.rest.next() else {
-            return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Show));
-        };
-        let fault = match () {
-            () if word.is("off") => CongestionFault::Unsupported,
-            () if word.is("silent") => CongestionFault::Silent,
-            () if word.is("refuse") => CongestionFault::Refuses(match self.peek() {
-                Some(_) => self.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
-                None => Status::BAD_FIELD,
-            }),
-            () if word.is("key") => {
-                let key = CcKey(self.number(0, u64::MAX, "a CC_Key, which is a number")?);
-                return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Key(key)));
-            }
-            () => return Err(word.error("expected key, off, silent or refuse")),
-        };
-        Ok(ConsoleCommand::NodeFault(target, NodeFault::Congestion(fault)))
-    }
+/// Parses what follows the word `congestion`.
+pub(super) fn parse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let Some(target) = args.rest.next().cloned() else {
+        return Ok(ConsoleCommand::Congestion(None, CongestionCommand::Show));
+    };
+    let Some(word) = args.rest.next() else {
+        return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Show));
+    };
+    let fault = match () {
+        () if word.is("off") => CongestionFault::Unsupported,
+        () if word.is("silent") => CongestionFault::Silent,
+        () if word.is("refuse") => CongestionFault::Refuses(match args.peek() {
+            Some(_) => args.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
+            None => Status::BAD_FIELD,
+        }),
+        () if word.is("key") => {
+            let key = CcKey(args.number(0, u64::MAX, "a CC_Key, which is a number")?);
+            return Ok(ConsoleCommand::Congestion(Some(target), CongestionCommand::Key(key)));
+        }
+        () => return Err(word.error("expected key, off, silent or refuse")),
+    };
+    Ok(ConsoleCommand::NodeFault(target, NodeFault::Congestion(fault)))
 }
 
 /// Shows the settings of a port, of all end ports of a node or of all nodes, or sets their CC_Key.

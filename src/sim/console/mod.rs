@@ -11,6 +11,7 @@
 pub mod help;
 pub mod script;
 
+mod args;
 mod cables;
 mod command;
 mod congestion;
@@ -71,7 +72,7 @@ pub fn run_line(fabric: &SimFabric, line: &str) -> Result<String, ConsoleError> 
 /// # Errors
 /// It is none, or longer than one day.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    parse::duration(text).ok_or_else(|| format!("'{text}' is not a duration such as 50us or 1.5ms"))
+    args::duration(text).ok_or_else(|| format!("'{text}' is not a duration such as 50us or 1.5ms"))
 }
 
 /// Duration of a `wait` line; `None` for all other lines.

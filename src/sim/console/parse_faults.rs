@@ -1,7 +1,7 @@
 //! Parser of the commands for faults of nodes, links and MADs on their way.
 
+use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, NodeFault, SmaNodes, TransitFault};
-use super::parse::{Args, Parsed};
 use super::scan::Word;
 use crate::fabric::link_rate::WIDTHS;
 use crate::sim::node_faults::{Misbehaviour, SetFault};
@@ -33,150 +33,128 @@ const STORM_TRAPS: [u16; 6] = [
     TrapNumber::SYSTEM_GUID,
 ];
 
-impl Args<'_> {
-    /// Parses a command for faults of a node; `None` if `name` is none.
-    pub(super) fn node_command(&mut self, name: &str) -> Parsed<Option<ConsoleCommand>> {
-        let misbehaviour = match name {
-            "silent" => Some(Misbehaviour::Silent),
-            "garbage" => Some(Misbehaviour::Garbage),
-            "wrong-tid" => Some(Misbehaviour::WrongTid),
-            _ => None,
-        };
-        if let Some(how) = misbehaviour {
-            let fault = NodeFault::Misbehave(how);
-            return Ok(Some(ConsoleCommand::NodeFault(self.target()?, fault)));
+/// Parses a command for faults of a node; `None` if `name` is none.
+pub(super) fn node_command(args: &mut Args<'_>, name: &str) -> Parsed<Option<ConsoleCommand>> {
+    let misbehaviour = match name {
+        "silent" => Some(Misbehaviour::Silent),
+        "garbage" => Some(Misbehaviour::Garbage),
+        "wrong-tid" => Some(Misbehaviour::WrongTid),
+        _ => None,
+    };
+    if let Some(how) = misbehaviour {
+        let fault = NodeFault::Misbehave(how);
+        return Ok(Some(ConsoleCommand::NodeFault(args.target()?, fault)));
+    }
+    Ok(Some(match name {
+        "slow" => {
+            let node = args.target()?;
+            ConsoleCommand::NodeFault(node, NodeFault::ResponseTime(args.duration()?))
         }
-        Ok(Some(match name {
-            "slow" => {
-                let node = self.target()?;
-                ConsoleCommand::NodeFault(node, NodeFault::ResponseTime(self.duration()?))
-            }
-            "sma" => self.sma_speed()?,
-            "round-trip" => ConsoleCommand::RoundTrip(self.duration()?),
-            "numports" => {
-                let node = self.target()?;
-                let count = self.number(0, u8::MAX, "a number of ports from 0 to 255")?;
-                ConsoleCommand::NodeFault(node, NodeFault::NumPorts(count))
-            }
-            "refuse" => self.refuse()?,
-            "ignore-sets" => {
-                let node = self.target()?;
-                let attr_id = match self.peek() {
-                    Some(_) => self.attribute()?,
-                    None => crate::sim::node_faults::ALL_ATTRIBUTES,
-                };
-                let fault = NodeFault::Set { attr_id, fault: SetFault::Ignored };
-                ConsoleCommand::NodeFault(node, fault)
-            }
-            "redirect" => ConsoleCommand::Redirect(
-                self.target()?,
-                self.target()?,
-                self.number(2, 0xFF_FFFF, "a queue pair from 2 to 0xffffff")?,
-            ),
-            "back" => ConsoleCommand::Back(self.target()?),
-            "reboot" => ConsoleCommand::Reboot {
-                node: self.target()?,
-                keeps_lids: self.keyword("keep-lids")?,
-            },
-            _ => return Ok(None),
-        }))
-    }
-
-    fn sma_speed(&mut self) -> Parsed<ConsoleCommand> {
-        let nodes = match self.word("a node, all, switches or hosts")? {
-            word if word.is("all") => SmaNodes::All,
-            word if word.is("switches") => SmaNodes::Switches,
-            word if word.is("hosts") => SmaNodes::Hosts,
-            node => SmaNodes::Node(node.clone()),
-        };
-        if self.peek().is_some_and(|word| word.is("off")) {
-            self.rest.next();
-            let off = SmaSpeed { service_time: Duration::ZERO, queue: SmaSpeed::UNLIMITED };
-            return Ok(ConsoleCommand::SmaSpeed(nodes, off));
+        "sma" => sma_speed(args)?,
+        "round-trip" => ConsoleCommand::RoundTrip(args.duration()?),
+        "numports" => {
+            let node = args.target()?;
+            let count = args.number(0, u8::MAX, "a number of ports from 0 to 255")?;
+            ConsoleCommand::NodeFault(node, NodeFault::NumPorts(count))
         }
-        let service_time = self.duration()?;
-        let queue = match self.peek() {
-            Some(_) => self.number(1, u16::MAX, "a queue of 1 to 65535 SMPs")?.into(),
-            None => SmaSpeed::UNLIMITED,
-        };
-        Ok(ConsoleCommand::SmaSpeed(nodes, SmaSpeed { service_time, queue }))
-    }
-
-    fn refuse(&mut self) -> Parsed<ConsoleCommand> {
-        let node = self.target()?;
-        let attr_id = self.attribute()?;
-        let status = match self.peek() {
-            Some(_) => self.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
-            None => Status::BAD_FIELD,
-        };
-        let fault = NodeFault::Set { attr_id, fault: SetFault::Refused(status) };
-        Ok(ConsoleCommand::NodeFault(node, fault))
-    }
-
-    fn attribute(&mut self) -> Parsed<u16> {
-        self.number(0, u16::MAX, "an attribute number")
-    }
-
-    /// True if the optional last word is `word`.
-    fn keyword(&mut self, word: &str) -> Parsed<bool> {
-        match self.rest.next() {
-            None => Ok(false),
-            Some(found) if found.is(word) => Ok(true),
-            Some(other) => Err(other.error(format!("expected {word}"))),
+        "refuse" => refuse(args)?,
+        "ignore-sets" => {
+            let node = args.target()?;
+            let attr_id = match args.peek() {
+                Some(_) => args.attribute()?,
+                None => crate::sim::node_faults::ALL_ATTRIBUTES,
+            };
+            let fault = NodeFault::Set { attr_id, fault: SetFault::Ignored };
+            ConsoleCommand::NodeFault(node, fault)
         }
-    }
-
-    /// Parses a command for faults of MADs on their way; `None` if `name` is none.
-    pub(super) fn transit_command(&mut self, name: &str) -> Parsed<Option<ConsoleCommand>> {
-        if !["loss", "drop", "delay", "jitter", "duplicate"].contains(&name) {
-            return Ok(None);
+        "redirect" => ConsoleCommand::Redirect(
+            args.target()?,
+            args.target()?,
+            args.number(2, 0xFF_FFFF, "a queue pair from 2 to 0xffffff")?,
+        ),
+        "back" => ConsoleCommand::Back(args.target()?),
+        "reboot" => {
+            ConsoleCommand::Reboot { node: args.target()?, keeps_lids: args.keyword("keep-lids")? }
         }
-        let has_kind = self.rest.as_slice().last().is_some_and(|word| mad_kind(word).is_some());
-        let has_port = self.rest.len() > 1 + usize::from(has_kind);
-        let port = if has_port { Some(self.target()?) } else { None };
-        let fault = match name {
-            "delay" => TransitFault::Delay(self.duration()?),
-            "jitter" => TransitFault::Jitter(self.duration()?),
-            "duplicate" => TransitFault::Duplication(self.probability()?),
-            _ => TransitFault::Loss(self.probability()?),
-        };
-        let kind = if has_kind { self.rest.next().and_then(mad_kind) } else { None };
-        Ok(Some(ConsoleCommand::Transit { port, kind, fault }))
-    }
+        _ => return Ok(None),
+    }))
+}
 
-    pub(super) fn degrade(&mut self) -> Parsed<ConsoleCommand> {
-        let port = self.target()?;
-        if self.peek().is_some_and(|word| word.is("off")) {
-            self.rest.next();
-            return Ok(ConsoleCommand::Degrade { port, widths: u8::MAX, speeds: u8::MAX });
-        }
-        let widths = self.code(&WIDTHS, "a width (1x, 2x, 4x, 8x, 12x) or off")?;
-        let speeds = self.code(&SPEEDS, "a speed (SDR, DDR, QDR, FDR, EDR, HDR, NDR, XDR)")?;
-        // Lower speeds work as well; a link of several lanes falls back to one.
-        let speeds = speeds | (speeds - 1);
-        Ok(ConsoleCommand::Degrade { port, widths: widths | LinkWidth::X1, speeds })
+fn sma_speed(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let nodes = match args.word("a node, all, switches or hosts")? {
+        word if word.is("all") => SmaNodes::All,
+        word if word.is("switches") => SmaNodes::Switches,
+        word if word.is("hosts") => SmaNodes::Hosts,
+        node => SmaNodes::Node(node.clone()),
+    };
+    if args.peek().is_some_and(|word| word.is("off")) {
+        args.rest.next();
+        let off = SmaSpeed { service_time: Duration::ZERO, queue: SmaSpeed::UNLIMITED };
+        return Ok(ConsoleCommand::SmaSpeed(nodes, off));
     }
+    let service_time = args.duration()?;
+    let queue = match args.peek() {
+        Some(_) => args.number(1, u16::MAX, "a queue of 1 to 65535 SMPs")?.into(),
+        None => SmaSpeed::UNLIMITED,
+    };
+    Ok(ConsoleCommand::SmaSpeed(nodes, SmaSpeed { service_time, queue }))
+}
 
-    fn code(&mut self, names: &[(&str, u8)], what: &str) -> Parsed<u8> {
-        let word = self.word(what)?;
-        let known = names.iter().find(|(name, _)| word.is(name));
-        known.map(|&(_, code)| code).ok_or_else(|| word.error(format!("expected {what}")))
-    }
+fn refuse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let node = args.target()?;
+    let attr_id = args.attribute()?;
+    let status = match args.peek() {
+        Some(_) => args.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
+        None => Status::BAD_FIELD,
+    };
+    let fault = NodeFault::Set { attr_id, fault: SetFault::Refused(status) };
+    Ok(ConsoleCommand::NodeFault(node, fault))
+}
 
-    pub(super) fn storm(&mut self) -> Parsed<ConsoleCommand> {
-        let port = self.target()?;
-        let what = "trap 128, 129, 130, 131, 144 or 145";
-        let word = self.word(what)?;
-        let number = word.text.parse().ok().filter(|number| STORM_TRAPS.contains(number));
-        let number = number.ok_or_else(|| word.error(format!("expected {what}")))?;
-        Ok(ConsoleCommand::Storm { port, number, period: self.duration()?, times: self.times()? })
+/// Parses a command for faults of MADs on their way; `None` if `name` is none.
+pub(super) fn transit_command(args: &mut Args<'_>, name: &str) -> Parsed<Option<ConsoleCommand>> {
+    if !["loss", "drop", "delay", "jitter", "duplicate"].contains(&name) {
+        return Ok(None);
     }
+    let has_kind = args.rest.as_slice().last().is_some_and(|word| mad_kind(word).is_some());
+    let has_port = args.rest.len() > 1 + usize::from(has_kind);
+    let port = if has_port { Some(args.target()?) } else { None };
+    let fault = match name {
+        "delay" => TransitFault::Delay(args.duration()?),
+        "jitter" => TransitFault::Jitter(args.duration()?),
+        "duplicate" => TransitFault::Duplication(args.probability()?),
+        _ => TransitFault::Loss(args.probability()?),
+    };
+    let kind = if has_kind { args.rest.next().and_then(mad_kind) } else { None };
+    Ok(Some(ConsoleCommand::Transit { port, kind, fault }))
+}
 
-    pub(super) fn split(&mut self) -> Parsed<ConsoleCommand> {
-        let mut nodes = vec![self.target()?];
-        nodes.extend(self.rest.by_ref().cloned());
-        Ok(ConsoleCommand::Split(nodes))
+pub(super) fn degrade(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let port = args.target()?;
+    if args.peek().is_some_and(|word| word.is("off")) {
+        args.rest.next();
+        return Ok(ConsoleCommand::Degrade { port, widths: u8::MAX, speeds: u8::MAX });
     }
+    let widths = args.code(&WIDTHS, "a width (1x, 2x, 4x, 8x, 12x) or off")?;
+    let speeds = args.code(&SPEEDS, "a speed (SDR, DDR, QDR, FDR, EDR, HDR, NDR, XDR)")?;
+    // Lower speeds work as well; a link of several lanes falls back to one.
+    let speeds = speeds | (speeds - 1);
+    Ok(ConsoleCommand::Degrade { port, widths: widths | LinkWidth::X1, speeds })
+}
+
+pub(super) fn storm(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let port = args.target()?;
+    let what = "trap 128, 129, 130, 131, 144 or 145";
+    let word = args.word(what)?;
+    let number = word.text.parse().ok().filter(|number| STORM_TRAPS.contains(number));
+    let number = number.ok_or_else(|| word.error(format!("expected {what}")))?;
+    Ok(ConsoleCommand::Storm { port, number, period: args.duration()?, times: args.times()? })
+}
+
+pub(super) fn split(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let mut nodes = vec![args.target()?];
+    nodes.extend(args.rest.by_ref().cloned());
+    Ok(ConsoleCommand::Split(nodes))
 }
 
 fn mad_kind(word: &Word) -> Option<MadKind> {

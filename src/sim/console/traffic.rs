@@ -1,8 +1,8 @@
 //! The command `traffic`: packets between all hosts, by the plain forwarding tables and with adaptive
 //! routing side by side.
 
+use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, TrafficCommand};
-use super::parse::{Args, Parsed};
 use super::port_name::port_name;
 use crate::ids::Sl;
 use crate::notes::counted;
@@ -18,28 +18,26 @@ const PACKETS: u32 = 64;
 /// All choices of switches follow from this.
 const SEED: u64 = 1;
 
-impl Args<'_> {
-    /// Parses what follows the word `traffic`.
-    pub(super) fn traffic(&mut self) -> Parsed<ConsoleCommand> {
-        let word = self.word("uniform, shift, hot-spot or all-to-all")?;
-        let pattern = match () {
-            () if word.is("uniform") => TrafficPattern::Uniform,
-            () if word.is("all-to-all") => TrafficPattern::AllToAll,
-            () if word.is("shift") => TrafficPattern::Shift(
-                self.number(1, u16::MAX, "the number of hosts to shift by")?.into(),
-            ),
-            () if word.is("hot-spot") => {
-                let what = "the number of a host in the order of LIDs, from 0";
-                TrafficPattern::HotSpot(self.number(0, u16::MAX, what)?.into())
-            }
-            () => return Err(word.error("expected uniform, shift, hot-spot or all-to-all")),
-        };
-        let as_json = self.peek().is_some_and(|word| word.is("json"));
-        if as_json {
-            self.word("json")?;
+/// Parses what follows the word `traffic`.
+pub(super) fn parse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let word = args.word("uniform, shift, hot-spot or all-to-all")?;
+    let pattern = match () {
+        () if word.is("uniform") => TrafficPattern::Uniform,
+        () if word.is("all-to-all") => TrafficPattern::AllToAll,
+        () if word.is("shift") => TrafficPattern::Shift(
+            args.number(1, u16::MAX, "the number of hosts to shift by")?.into(),
+        ),
+        () if word.is("hot-spot") => {
+            let what = "the number of a host in the order of LIDs, from 0";
+            TrafficPattern::HotSpot(args.number(0, u16::MAX, what)?.into())
         }
-        Ok(ConsoleCommand::Traffic(TrafficCommand { pattern, as_json }))
+        () => return Err(word.error("expected uniform, shift, hot-spot or all-to-all")),
+    };
+    let as_json = args.peek().is_some_and(|word| word.is("json"));
+    if as_json {
+        args.word("json")?;
     }
+    Ok(ConsoleCommand::Traffic(TrafficCommand { pattern, as_json }))
 }
 
 pub(super) fn execute(devices: &Devices, command: TrafficCommand) -> String {

@@ -1,8 +1,8 @@
 //! The command `vendor`: profiles of devices with vendor-specific attributes, and their Sets.
 
 use super::ConsoleError;
+use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, NodeFault, TargetName, VendorCommand};
-use super::parse::{Args, Parsed};
 use super::port_name::port_name;
 use super::resolve;
 use crate::ids::{PortNum, Sl};
@@ -14,41 +14,39 @@ use crate::wire::mad::Status;
 use crate::wire::vendor::qos_config_sl::{QosConfigSl, SLS};
 use std::fmt::Write as _;
 
-impl Args<'_> {
-    /// Parses what follows the word `vendor`.
-    pub(super) fn vendor(&mut self) -> Parsed<ConsoleCommand> {
-        let Some(target) = self.rest.next().cloned() else {
-            return Ok(ConsoleCommand::Vendor(None, VendorCommand::Show));
-        };
-        let Some(word) = self.rest.next() else {
-            return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Show));
-        };
-        let fault = match () {
-            () if word.is("off") => {
-                return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Profile(None)));
-            }
-            () if word.is("sets") => {
-                return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Sets));
-            }
-            () if word.is("silent") => Some(AttributeFault::Silent),
-            () if word.is("refuse") => Some(AttributeFault::Refused(Status::BAD_METHOD_ATTR)),
-            () if word.is("answer") => None,
-            () => {
-                let profile = word.text.parse().map_err(|text: String| word.error(text))?;
-                let command = VendorCommand::Profile(Some(profile));
-                return Ok(ConsoleCommand::Vendor(Some(target), command));
-            }
-        };
-        let attr_id = self.number(1, u16::MAX, "an attribute ID, such as 0xff17")?;
-        let fault = match fault {
-            Some(AttributeFault::Refused(_)) if self.peek().is_some() => {
-                let status = self.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?;
-                Some(AttributeFault::Refused(status))
-            }
-            other => other,
-        };
-        Ok(ConsoleCommand::NodeFault(target, NodeFault::Attribute { attr_id, fault }))
-    }
+/// Parses what follows the word `vendor`.
+pub(super) fn parse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let Some(target) = args.rest.next().cloned() else {
+        return Ok(ConsoleCommand::Vendor(None, VendorCommand::Show));
+    };
+    let Some(word) = args.rest.next() else {
+        return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Show));
+    };
+    let fault = match () {
+        () if word.is("off") => {
+            return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Profile(None)));
+        }
+        () if word.is("sets") => {
+            return Ok(ConsoleCommand::Vendor(Some(target), VendorCommand::Sets));
+        }
+        () if word.is("silent") => Some(AttributeFault::Silent),
+        () if word.is("refuse") => Some(AttributeFault::Refused(Status::BAD_METHOD_ATTR)),
+        () if word.is("answer") => None,
+        () => {
+            let profile = word.text.parse().map_err(|text: String| word.error(text))?;
+            let command = VendorCommand::Profile(Some(profile));
+            return Ok(ConsoleCommand::Vendor(Some(target), command));
+        }
+    };
+    let attr_id = args.number(1, u16::MAX, "an attribute ID, such as 0xff17")?;
+    let fault = match fault {
+        Some(AttributeFault::Refused(_)) if args.peek().is_some() => {
+            let status = args.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?;
+            Some(AttributeFault::Refused(status))
+        }
+        other => other,
+    };
+    Ok(ConsoleCommand::NodeFault(target, NodeFault::Attribute { attr_id, fault }))
 }
 
 /// Shows the profiles or Sets of a node or of all nodes, or changes a profile.

@@ -1,8 +1,8 @@
 //! The command `vport`: vports of adapter ports.
 
 use super::ConsoleError;
+use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, TargetName, VportCommand};
-use super::parse::{Args, Parsed};
 use super::port_name::port_name;
 use super::resolve;
 use crate::ids::Guid;
@@ -10,38 +10,36 @@ use crate::sim::net::Net;
 use crate::sim::vports::{VPORT_CAP, VportSpec};
 use std::fmt::Write as _;
 
-impl Args<'_> {
-    /// Parses what follows the word `vport`.
-    pub(super) fn vport(&mut self) -> Parsed<ConsoleCommand> {
-        let Some(port) = self.rest.next().cloned() else {
-            return Ok(ConsoleCommand::Vport(None, VportCommand::Show));
-        };
-        let command = match self.peek() {
-            None => VportCommand::Show,
-            Some(word) if word.is("count") => {
-                self.word("count")?;
-                VportCommand::Count(self.number(1, VPORT_CAP, "a number of vports")?)
-            }
-            Some(_) => {
-                let index = self.number(0, VPORT_CAP - 1, "the index of a vport, or count")?;
-                let word = self.word("up, down, guid, own-lid or shared-lid")?;
-                match () {
-                    () if word.is("up") => VportCommand::Up(index, true),
-                    () if word.is("down") => VportCommand::Up(index, false),
-                    () if word.is("guid") => {
-                        VportCommand::Guid(index, Guid(self.number(1, u64::MAX, "a GUID")?))
-                    }
-                    () if word.is("own-lid") => VportCommand::OwnLid(index, true),
-                    () if word.is("shared-lid") => VportCommand::OwnLid(index, false),
-                    () => {
-                        let expected = "expected up, down, guid, own-lid or shared-lid";
-                        return Err(word.error(expected));
-                    }
+/// Parses what follows the word `vport`.
+pub(super) fn parse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
+    let Some(port) = args.rest.next().cloned() else {
+        return Ok(ConsoleCommand::Vport(None, VportCommand::Show));
+    };
+    let command = match args.peek() {
+        None => VportCommand::Show,
+        Some(word) if word.is("count") => {
+            args.word("count")?;
+            VportCommand::Count(args.number(1, VPORT_CAP, "a number of vports")?)
+        }
+        Some(_) => {
+            let index = args.number(0, VPORT_CAP - 1, "the index of a vport, or count")?;
+            let word = args.word("up, down, guid, own-lid or shared-lid")?;
+            match () {
+                () if word.is("up") => VportCommand::Up(index, true),
+                () if word.is("down") => VportCommand::Up(index, false),
+                () if word.is("guid") => {
+                    VportCommand::Guid(index, Guid(args.number(1, u64::MAX, "a GUID")?))
+                }
+                () if word.is("own-lid") => VportCommand::OwnLid(index, true),
+                () if word.is("shared-lid") => VportCommand::OwnLid(index, false),
+                () => {
+                    let expected = "expected up, down, guid, own-lid or shared-lid";
+                    return Err(word.error(expected));
                 }
             }
-        };
-        Ok(ConsoleCommand::Vport(Some(port), command))
-    }
+        }
+    };
+    Ok(ConsoleCommand::Vport(Some(port), command))
 }
 
 /// Shows the vports of a port or of all ports, or changes those of a port.
