@@ -1,6 +1,7 @@
 //! Admits requests to the queue, refuses excess ones, and answers them in batches.
 
 use super::SaServer;
+use super::refused_changes::{RefusedChange, is_power_of_4};
 use crate::contained;
 use crate::daemon::sa_server::joins::Disposition;
 use crate::daemon::sa_server::open_replies::Admission;
@@ -65,7 +66,7 @@ impl SaServer {
         let lid = refused.from.lid;
         let count = self.responder.get().counters_mut().count_busy(lid);
         if is_logged(count) {
-            let node = self.node_description(lid);
+            let node = self.snapshots.node_description(lid);
             warn!("{reason}: LID {lid} ({node}) got BUSY {count} times");
             self.outputs.feed.send(Event::SaOverload { lid: lid.0, description: node, count });
         }
@@ -215,7 +216,7 @@ impl SaServer {
             };
             warn!(
                 "{requests} of LID {lid} ({}) with {problem} got no reply",
-                self.node_description(lid)
+                self.snapshots.node_description(lid)
             );
         }
     }
@@ -240,7 +241,10 @@ impl SaServer {
         else {
             return false;
         };
-        self.log_refused_change(subnet, inbound, &reply.mad);
+        let responder = self.responder.get();
+        let snapshots = &self.snapshots;
+        let mut refused = RefusedChange { responder, snapshots, subnet, request: inbound };
+        refused.log(&reply.mad);
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, inbound, key, reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
@@ -256,10 +260,6 @@ impl SaServer {
 /// True for counts that are powers of 4, from [`MIN_LOGGED_BUSY`].
 fn is_logged(count: u64) -> bool {
     is_power_of_4(count) && count >= MIN_LOGGED_BUSY
-}
-
-pub(super) fn is_power_of_4(count: u64) -> bool {
-    count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2)
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@
 //!                                       └──► registry ──► joins ──► reply   (writes)
 //! ```
 //!
-//! * `commands`: executes the manager's commands;
-//! * `replica`: exports the registry to standby SMs, and imports that of the master;
-//! * `queries`: answers the queries of the management interface;
+//! * `registry`: executes the manager's commands; exports the registry to standby SMs, and imports that
+//!   of the master; ends registrations of absent ports and subscriptions of silent queue pairs;
+//! * `queries`: the answers to queries of the management interface;
 //! * `answering`: admits queued requests and answers them in batches;
 //! * [`request_queue`]: one queue for each source port, served in turn. When their total length
 //!   reaches the limit, the port with the most requests gets BUSY replies, which are counted and
@@ -32,27 +32,26 @@
 //! * [`table_workers`]: threads for requests that return tables;
 //! * [`open_replies`]: decides about requests for tables by replies that are not acknowledged;
 //! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
-//! * `refused_changes`, `refused_paths`: log lines about refused requests; `ended`: ends
-//!   registrations of absent ports and subscriptions of silent queue pairs;
+//! * `refused_changes`, `refused_paths`, `unmet_groups`: log lines about refused requests and groups;
+//! * `group_activities`: changes of multicast groups, for the activity report;
 //! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
-mod commands;
 pub mod db_file;
-mod ended;
 mod fair_shares;
+mod group_activities;
 pub mod joins;
 pub mod open_replies;
 mod queries;
 mod refused_changes;
 mod refused_paths;
-mod registry_changes;
-mod replica;
+mod registry;
 pub mod request_key;
 pub mod request_queue;
 pub mod shared_responder;
 mod state;
 pub mod table_workers;
+mod unmet_groups;
 
 use crate::contained;
 use crate::daemon::activity::ActivityReport;

@@ -6,9 +6,11 @@ use super::table_workers::TableWorkers;
 use crate::config::options::Options;
 use crate::daemon::activity::ActivityReport;
 use crate::daemon::messages::SmEvent;
-use crate::ids::Lid;
+use crate::ids::{Guid, Lid};
+use crate::manage::event::Event;
 use crate::manage::feed::EventSender;
-use crate::manage::offenders::Offenders;
+use crate::manage::offenders::{Offence, Offenders};
+use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::sa::PathIndex;
 use crate::sa::counters::DropReason;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tracing::warn;
 
 /// The snapshots that requests are answered from.
 pub(super) struct SnapshotState {
@@ -30,6 +33,28 @@ pub(super) struct SnapshotState {
     pub(super) indexing: Option<JoinHandle<(Arc<Subnet>, PathIndex)>>,
     /// The configuration of the last snapshot.
     pub(super) options: Option<Arc<Options>>,
+}
+
+impl SnapshotState {
+    /// The name of the node with a LID.
+    pub(super) fn node_description(&self, lid: Lid) -> String {
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        port.map_or_else(
+            || "unknown node".to_owned(),
+            |(s, port)| s.fabric.node_of(port).name().to_string(),
+        )
+    }
+
+    /// A port as `"node"[1]`, with its LID.
+    pub(super) fn port_description(&self, lid: Lid) -> String {
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let Some((subnet, port)) = port else { return format!("LID {lid}") };
+        let name = subnet.fabric.node_of(port).name();
+        let num = subnet.fabric.port(port).num;
+        format!("\"{name}\"[{num}], LID {lid}")
+    }
 }
 
 /// Requests that wait or are being answered.
@@ -63,6 +88,13 @@ pub(super) struct SaOutputs {
     pub(super) activity: Option<Arc<ActivityReport>>,
 }
 
+/// Subscriptions of a queue pair that does not respond to reports.
+pub(super) struct EndedSubscriptions {
+    pub(super) subscriber: Guid,
+    pub(super) qpn: u32,
+    pub(super) count: usize,
+}
+
 /// Requests and clients that got no service.
 #[derive(Default)]
 pub(super) struct MisuseCounts {
@@ -73,4 +105,33 @@ pub(super) struct MisuseCounts {
     pub(super) offenders: Arc<Offenders>,
     /// Forged requests by source that the log has.
     pub(super) logged_forgeries: BTreeMap<(Lid, DropReason), u64>,
+}
+
+impl MisuseCounts {
+    /// Counts and logs subscriptions of a queue pair that ended because it did not respond to reports.
+    pub(super) fn subscriptions_ended(
+        &mut self,
+        ended: &EndedSubscriptions,
+        snapshots: &SnapshotState,
+        feed: &EventSender,
+    ) {
+        let EndedSubscriptions { subscriber, qpn, count } = *ended;
+        self.ended_subscriptions += count as u64;
+        let port = snapshots.subnet.as_ref().and_then(|subnet| {
+            let port = subnet.fabric.port_by_guid(subscriber)?;
+            let lid = subnet.plan.lids.base_or_zero(port);
+            Some((lid, subnet.fabric.node_of(port).name().to_string()))
+        });
+        let (lid, description) = port.unwrap_or((Lid(0), String::new()));
+        self.offenders.count(lid, Offence::SilentSubscriber, count as u64);
+        warn!(
+            "{} of port {subscriber} (LID {lid}, {description}), QP {qpn}, ended: it responds to no \
+             report (sa_max_subscriber_silence)",
+            counted(count, "event subscription", "event subscriptions")
+        );
+        let guid = subscriber.to_string();
+        let lid = lid.0;
+        let subscriptions = count as u64;
+        feed.send(Event::SubscriptionsEnded { guid, lid, description, qpn, subscriptions });
+    }
 }
