@@ -7,13 +7,12 @@
 //! route are queried, it is sent once more, and if it stalls again, other queries take routes
 //! around the silent device. See `evidence` for the rules.
 
-use super::discovery_identity::misrouting;
 use super::discovery_keys::DiscoveryKeys;
 use super::discovery_pkeys::missing_pkeys;
 use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
 use super::evidence::Evidence;
 use super::m_keys::MKeys;
-use super::node_info::node_info_problem;
+use super::node_info::{misrouting, node_info_problem};
 use super::query::DiscoveryQuery;
 use crate::fabric::DiscoveryFault;
 use crate::ids::{Guid, PortNum};

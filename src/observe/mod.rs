@@ -22,7 +22,6 @@
 //! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the snapshot and never ends a sweep.
 
 pub mod backoff;
-mod discovery_identity;
 mod discovery_keys;
 mod discovery_pkeys;
 mod discovery_queries;

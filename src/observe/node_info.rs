@@ -1,5 +1,6 @@
 //! Validity of NodeInfo.
 
+use crate::fabric::Node;
 use crate::wire::attr::{NodeInfo, NodeKind};
 
 /// The reason why a NodeInfo is invalid; `None` if it is valid.
@@ -18,4 +19,17 @@ pub(super) fn node_info_problem(info: &NodeInfo) -> Option<String> {
     } else {
         None
     }
+}
+
+/// A route to a known node that leads to another device, by the NodeInfo of that.
+///
+/// After cables were moved, a directed route may end at another switch, whose answers would be
+/// taken for those of the expected one. So a focused sweep reads NodeInfo of each suspect, and of the
+/// peer of the local port, with them. If it is that of another device, the sweep is of no use, and a
+/// heavy sweep follows, which uses no earlier route.
+pub(super) fn misrouting(known: &Node, found: &NodeInfo) -> Option<String> {
+    let expected = known.guid();
+    let found = found.node_guid();
+    (expected != found)
+        .then(|| format!("route {} leads to {found}, not to {expected}", known.route))
 }
