@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Deliveries whose memory a queue keeps.
+const MAX_IDLE_CAPACITY: usize = 1024;
+
 /// A queued [`Delivery`].
 pub(super) struct QueuedDelivery {
     pub(super) agent: Agent,
@@ -27,6 +30,8 @@ pub(super) enum PassedOn {
 #[derive(Default)]
 struct Contents {
     deliveries: VecDeque<QueuedDelivery>,
+    /// The memory of deliveries that were passed on, for the next ones.
+    spare: VecDeque<QueuedDelivery>,
     closed: bool,
 }
 
@@ -84,10 +89,18 @@ impl DeliveryQueue {
         self.changed.raise();
     }
 
-    fn take(&self) -> Contents {
+    /// Takes the deliveries; `None` if the port was detached.
+    fn take(&self) -> Option<VecDeque<QueuedDelivery>> {
         let mut contents = self.lock();
-        let deliveries = std::mem::take(&mut contents.deliveries);
-        Contents { deliveries, closed: contents.closed }
+        let spare = std::mem::take(&mut contents.spare);
+        let deliveries = std::mem::replace(&mut contents.deliveries, spare);
+        (!contents.closed).then_some(deliveries)
+    }
+
+    fn give_back(&self, mut passed_on: VecDeque<QueuedDelivery>) {
+        passed_on.clear();
+        passed_on.shrink_to(MAX_IDLE_CAPACITY);
+        self.lock().spare = passed_on;
     }
 }
 
@@ -112,12 +125,12 @@ impl PortDeliveries {
 
     /// Passes those that are queued to the sink, or tells it that the port was detached.
     pub(super) fn pass_on(&self) -> PassedOn {
-        let Contents { deliveries, closed } = self.queue.take();
-        if closed {
+        let Some(deliveries) = self.queue.take() else {
             self.sink.closed("the port was detached");
             return PassedOn::Closed;
-        }
+        };
         if deliveries.is_empty() {
+            self.queue.give_back(deliveries);
             return PassedOn::Nothing;
         }
         for QueuedDelivery { agent, from, outcome, message } in &deliveries {
@@ -127,6 +140,7 @@ impl PortDeliveries {
             self.sink.deliver(Delivery { agent, from, outcome, mad: message.bytes() });
         }
         self.sink.idle();
+        self.queue.give_back(deliveries);
         PassedOn::All
     }
 }

@@ -215,6 +215,7 @@ impl SmpBatch {
         }
         {
             let mut transactions = self.demux.transactions();
+            transactions.expect_results(self.id, requests.size_hint().0);
             for (tag, request) in requests {
                 self.outstanding += 1;
                 transactions.submit(self.id, tag, request);

@@ -9,31 +9,21 @@
 //! A device is identified by the route to it. Two routes to one device are two devices here, which
 //! costs some of the protection and nothing else.
 
-use super::in_flight::{BatchId, DeviceId, Tag};
-use super::smp_request::SmpRequest;
+use super::in_flight::DeviceId;
+use super::waiting_requests::{Queued, RequestList, RequestPool};
 use crate::wire::smp::SmpRoute;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Capacity in requests above which an empty queue of a device is given back.
-const MAX_IDLE_CAPACITY: usize = 16;
-
-/// Devices whose entries and empty queues may be kept; discovery has requests to all devices waiting at
-/// a time.
-const MAX_IDLE_QUEUES: u32 = 512;
-
-/// A request that waits to be sent.
-pub(super) struct Queued {
-    pub batch: BatchId,
-    pub tag: Tag,
-    pub request: SmpRequest,
-}
+/// Devices whose entries may be kept while all are idle; discovery has requests to all devices waiting at a
+/// time.
+const MAX_IDLE_DEVICES: usize = 512;
 
 #[derive(Default)]
 struct QueuedDevice {
     /// Key of the device in [`DeviceQueue::by_route`]; `None` if the entry is free.
     route: Option<SmpRoute>,
-    waiting: VecDeque<Queued>,
+    waiting: RequestList,
     /// Requests in flight that are not stalled.
     in_flight: usize,
     /// True while the device is in [`DeviceQueue::circle`].
@@ -44,6 +34,8 @@ struct QueuedDevice {
 #[derive(Default)]
 pub(super) struct DeviceQueue {
     by_route: FxHashMap<SmpRoute, DeviceId>,
+    /// The requests of all devices.
+    pool: RequestPool,
     devices: Vec<QueuedDevice>,
     free: Vec<DeviceId>,
     /// Devices that may be sent a request, in the order of their turns. A device whose requests were
@@ -60,7 +52,7 @@ impl DeviceQueue {
             Some(&id) => id,
             None => self.add(route),
         };
-        self.device(id).waiting.push_back(queued);
+        self.pool.push_back(&mut self.devices[id.0 as usize].waiting, queued);
         self.enter_circle(id, limit);
     }
 
@@ -69,10 +61,10 @@ impl DeviceQueue {
     pub(super) fn pop(&mut self, limit: usize) -> Option<(DeviceId, Queued)> {
         loop {
             let id = self.circle.pop_front()?;
-            let device = self.device(id);
+            let device = &mut self.devices[id.0 as usize];
             device.is_in_circle = false;
             if device.in_flight < limit
-                && let Some(queued) = device.waiting.pop_front()
+                && let Some(queued) = self.pool.pop_front(&mut device.waiting)
             {
                 device.in_flight += 1;
                 debug_assert!(
@@ -106,14 +98,18 @@ impl DeviceQueue {
     pub(super) fn remove(&mut self, is_removed: impl Fn(&Queued) -> bool) -> Vec<Queued> {
         let mut removed = Vec::new();
         for at in 0..self.devices.len() {
-            let waiting = &mut self.devices[at].waiting;
-            if waiting.is_empty() {
+            let mut all = std::mem::take(&mut self.devices[at].waiting);
+            if all.is_empty() {
                 continue;
             }
-            let all = std::mem::take(waiting).into_iter();
-            let (selected, kept): (Vec<_>, Vec<_>) = all.partition(|queued| is_removed(queued));
-            *waiting = kept.into();
-            removed.extend(selected);
+            let kept = &mut self.devices[at].waiting;
+            while let Some(queued) = self.pool.pop_front(&mut all) {
+                if is_removed(&queued) {
+                    removed.push(queued);
+                } else {
+                    self.pool.push_back(kept, queued);
+                }
+            }
             self.remove_if_idle(DeviceId(at as u32));
         }
         removed
@@ -149,9 +145,6 @@ impl DeviceQueue {
         if device.is_in_circle || device.in_flight > 0 || !device.waiting.is_empty() {
             return;
         }
-        if id.0 >= MAX_IDLE_QUEUES || device.waiting.capacity() > MAX_IDLE_CAPACITY {
-            device.waiting = VecDeque::new();
-        }
         if let Some(route) = device.route.take() {
             self.by_route.remove(&route);
             self.free.push(id);
@@ -160,8 +153,8 @@ impl DeviceQueue {
 
     /// Gives the entries back if there are many and all are free.
     fn shrink_if_idle(&mut self) {
-        if self.free.len() == self.devices.len() && self.free.len() > MAX_IDLE_QUEUES as usize {
-            *self = Self::default();
+        if self.free.len() == self.devices.len() && self.free.len() > MAX_IDLE_DEVICES {
+            *self = Self { pool: std::mem::take(&mut self.pool), ..Self::default() };
         }
     }
 }
@@ -170,6 +163,8 @@ impl DeviceQueue {
 mod tests {
     use super::*;
     use crate::ids::Lid;
+    use crate::transport::in_flight::{BatchId, Tag};
+    use crate::transport::smp_request::SmpRequest;
     use proptest::prelude::*;
 
     const LIMIT: usize = 2;
@@ -220,7 +215,7 @@ mod tests {
     #[test]
     fn entries_of_many_devices_are_given_back_when_all_are_idle() {
         let mut queue = DeviceQueue::default();
-        let devices = MAX_IDLE_QUEUES as u16 + 1;
+        let devices = MAX_IDLE_DEVICES as u16 + 1;
         for device in 1..=devices {
             queue.push(queued(device, 0), LIMIT);
         }

@@ -16,6 +16,7 @@
 //! This module decides no policy. Only its reader threads block.
 
 mod adaptive_window;
+mod batch_state;
 pub mod client;
 pub mod demux;
 mod device_queue;
@@ -41,6 +42,7 @@ pub mod tagged;
 pub mod traced;
 pub mod transactions;
 pub mod umad;
+mod waiting_requests;
 
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@
 //! leaves the window, so that a silent device delays no request to another device, and is reported
 //! to its batch once. It stays in flight: an answer may still arrive.
 
+pub(super) use super::batch_state::{BatchSettings, Results};
 pub(super) use super::in_flight::BatchId;
 pub use super::in_flight::{SOLE_STALL_TIME, STALL_TIME, Tag};
 pub use super::smp_counters::{AttributeCount, MethodCount, SmpCounters, SmpResultKind};
@@ -27,17 +28,15 @@ pub use super::smp_limits::{DEFAULT_PER_DEVICE, MAX_WINDOW, SmpLimits, UNLIMITED
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
 use super::adaptive_window::AdaptiveWindow;
-use super::device_queue::{DeviceQueue, Queued};
+use super::batch_state::Batch;
+use super::device_queue::DeviceQueue;
 use super::in_flight::{InFlight, check_response};
 use super::slot_table::SlotTable;
+use super::waiting_requests::Queued;
 use crate::wire::mad::{Mad, low_tid_of};
-use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The results of a batch that have not been taken.
-pub(super) type Results = VecDeque<(Tag, SmpResult)>;
 
 /// A request that the port is to send once.
 #[derive(Debug)]
@@ -56,32 +55,6 @@ pub(super) enum TimeoutEffect {
     Complete,
     /// The request must be sent once more.
     Retransmit(Transmit),
-}
-
-/// Queued requests of a batch above which its task is not woken for each response: it has nothing to do
-/// that could not wait, and a wake-up costs more than to take a result.
-const WAKE_BELOW: usize = 1024;
-
-/// How a batch is served.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct BatchSettings {
-    /// Maximum number of retransmissions of a request, if below that of the port.
-    pub max_retries: Option<u32>,
-    /// Results that are no errors wake the task only when no other request of the batch is left.
-    pub wakes_at_end: bool,
-}
-
-#[derive(Default)]
-struct Batch {
-    /// Requests that wait to be sent.
-    queued: usize,
-    /// Requests that wait to be sent or are in flight.
-    unfinished: usize,
-    settings: BatchSettings,
-    results: Results,
-    /// Tags of requests that stalled, not taken yet.
-    stalls: Vec<Tag>,
-    waker: Option<Waker>,
 }
 
 /// The transactions of a port.
@@ -191,6 +164,13 @@ impl Transactions {
             batch.unfinished -= removed.len();
         }
         removed.into_iter().map(|queued| queued.tag).collect()
+    }
+
+    /// Makes room for the results of requests that are about to be submitted together.
+    pub(super) fn expect_results(&mut self, batch: BatchId, count: usize) {
+        if let Some(batch) = &mut self.batches[batch.0] {
+            batch.expect_results(count);
+        }
     }
 
     pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
@@ -433,15 +413,7 @@ impl Transactions {
         self.counters.ended(request, &result);
         let Some(id) = batch else { return };
         let Some(batch) = &mut self.batches[id.0] else { return };
-        debug_assert!(batch.unfinished > batch.queued, "a request that ends is not queued");
-        batch.unfinished -= 1;
-        let has_little_left = if batch.settings.wakes_at_end {
-            batch.unfinished == 0
-        } else {
-            batch.queued < WAKE_BELOW
-        };
-        let is_urgent = has_little_left || result.is_err();
-        batch.results.push_back((tag, result));
+        let is_urgent = batch.ended(tag, result);
         if is_urgent && batch.waker.is_some() && !self.to_wake.contains(&id) {
             self.to_wake.push(id);
         }
