@@ -26,43 +26,69 @@ pub(super) fn is_recorded(agent: Agent, mad: &[u8]) -> bool {
 /// Appends a MAD as pairs of a run of zeros and other bytes: the length of each in one byte, then
 /// the other bytes. A length of 0 for the other bytes ends the MAD.
 pub(super) fn put_mad(out: &mut Vec<u8>, mad: &Mad) {
+    let zeros = zero_bytes(&mad.0);
+    let values = zeros.map(|zeros| !zeros);
+    let breaks = run_breaks(&zeros);
     let mut at = 0;
-    while at < MAD_SIZE {
-        let start = skip_zeros(&mad.0, at);
-        let end = end_of_run(&mad.0, start);
+    loop {
+        let start = first_from(&values, at);
         // Both lengths are at most 255: a run of 256 zeros ends the MAD.
         if start == MAD_SIZE {
             break;
         }
+        let limit = MAD_SIZE.min(start + 255);
+        let zeros = first_from(&breaks, start);
+        let end = if zeros + 2 < limit { zeros } else { limit };
         out.extend([(start - at) as u8, (end - start) as u8]);
-        out.extend(&mad.0[start..end]);
+        out.extend_from_slice(&mad.0[start..end]);
         at = end;
     }
     out.extend([0, 0]);
 }
 
-fn skip_zeros(bytes: &[u8; MAD_SIZE], mut at: usize) -> usize {
-    while at + 8 <= MAD_SIZE && bytes[at..at + 8] == [0; 8] {
-        at += 8;
+/// A bit for each byte of a MAD, the first one lowest.
+type ByteMask = [u64; MAD_SIZE / 64];
+
+/// The bytes that are 0.
+fn zero_bytes(bytes: &[u8; MAD_SIZE]) -> ByteMask {
+    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    // Moves the lowest bit of each byte to the highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let mut mask = ByteMask::default();
+    for (number, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*eight);
+        // The highest bit of each byte with others of its bits set.
+        let low = (word & LOW_BITS) + LOW_BITS;
+        // The highest bit of each byte that is 0.
+        let zeros = !(low | word | LOW_BITS);
+        mask[number / 8] |= (zeros >> 7).wrapping_mul(GATHER) >> 56 << (number % 8 * 8);
     }
-    while at < MAD_SIZE && bytes[at] == 0 {
-        at += 1;
-    }
-    at
+    mask
 }
 
-/// The end of the bytes from `start` on that are stored as they are: three zeros end them, since
-/// they take no less as a run.
-fn end_of_run(bytes: &[u8; MAD_SIZE], start: usize) -> usize {
-    let limit = MAD_SIZE.min(start + 255);
-    let mut zeros = 0;
-    for (at, &byte) in bytes[..limit].iter().enumerate().skip(start) {
-        zeros = if byte == 0 { zeros + 1 } else { 0 };
-        if zeros == 3 {
-            return at - 2;
+/// The bytes that begin three zeros, which end the bytes that are stored as they are: fewer take no less as a
+/// run.
+fn run_breaks(zeros: &ByteMask) -> ByteMask {
+    std::array::from_fn(|number| {
+        let next = zeros.get(number + 1).copied().unwrap_or(0);
+        let second = zeros[number] >> 1 | next << 63;
+        let third = zeros[number] >> 2 | next << 62;
+        zeros[number] & second & third
+    })
+}
+
+/// The first byte of a mask from `at` on; the size of a MAD without one.
+fn first_from(mask: &ByteMask, at: usize) -> usize {
+    let mut word = mask.get(at / 64).copied().unwrap_or(0) & u64::MAX << (at % 64);
+    let mut number = at / 64;
+    while word == 0 {
+        number += 1;
+        match mask.get(number) {
+            Some(&next) => word = next,
+            None => return MAD_SIZE,
         }
     }
-    limit
+    number * 64 + word.trailing_zeros() as usize
 }
 
 /// Reads a MAD that [`put_mad`] wrote.
@@ -90,6 +116,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The same code, byte by byte.
+    fn put_simply(out: &mut Vec<u8>, mad: &Mad) {
+        let mut at = 0;
+        while let Some(zeros) = mad.0[at..].iter().position(|&byte| byte != 0) {
+            let start = at + zeros;
+            let limit = MAD_SIZE.min(start + 255);
+            let end = (start..limit).find(|&end| end + 2 < limit && mad.0[end..end + 3] == [0; 3]);
+            let end = end.unwrap_or(limit);
+            out.extend([zeros as u8, (end - start) as u8]);
+            out.extend(&mad.0[start..end]);
+            at = end;
+        }
+        out.extend([0, 0]);
+    }
+
     proptest! {
         #[test]
         fn mads_are_read_as_written(
@@ -100,6 +141,9 @@ mod tests {
             let mad = Mad::read(&bytes);
             let mut out = Vec::new();
             put_mad(&mut out, &mad);
+            let mut simple = Vec::new();
+            put_simply(&mut simple, &mad);
+            prop_assert_eq!(&out, &simple);
             let mut reader = ByteReader::new(&out, 0);
             prop_assert!(read_mad(&mut reader) == Ok(mad));
             prop_assert!(reader.is_empty());
