@@ -52,11 +52,13 @@ impl SmaLoads {
         }
     }
 
+    /// True if all agents answer at once.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Hands an SMP that arrives at `now` to the node's agent.
     pub(super) fn admit(&mut self, node: u32, now: Instant) -> AgentAnswer {
-        if self.0.is_empty() {
-            return AgentAnswer::AtOnce;
-        }
         match self.0.get_mut(&node) {
             Some(agent) => agent.admit(now),
             None => AgentAnswer::AtOnce,

@@ -10,7 +10,7 @@ use super::sim_fabric::SimFabric;
 use super::sma::AttributeResult;
 use super::tables::AttributeData;
 use super::vendor::VendorProfile;
-use super::vports::{GUID_CAP, PARTITION_CAP, SimVport, SimVports, VportSpec};
+use super::vports::{self, GUID_CAP, PARTITION_CAP, SimVport, SimVports, VportSpec};
 use crate::ids::{Guid, Pkey, PortNum};
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock, PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{AttrId, CapMask, CapMask2, NodeDescription, NodeKind, PortState};
@@ -274,12 +274,13 @@ impl SimFabric {
 
     /// Gives each port of a channel adapter `count` virtual ports.
     pub fn give_all_virtual_ports(&self, count: u16) {
+        let descriptions = vports::descriptions(count);
         let mut net = self.shared.lock();
         for slot in 0..net.devices.ports.len() as u32 {
             let port = net.devices.port(slot);
             let kind = net.devices.node(port.node).info.kind();
             if kind == NodeKind::Ca && port.num != PortNum::ZERO {
-                let vports = VportSpec::of_port(port.guid, count);
+                let vports = VportSpec::described(port.guid, &descriptions);
                 net.set_virtual_ports(slot, vports);
             }
         }

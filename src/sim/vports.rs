@@ -4,6 +4,7 @@ use crate::ids::{Guid, Lid, Pkey};
 use crate::wire::attr::tables::{GuidBlock, PKEY_BLOCK};
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
 use crate::wire::vendor::virtual_ports::VirtualizationInfo;
+use std::sync::Arc;
 
 /// GUIDs in the table of a vport: one block.
 pub(super) const GUID_CAP: u8 = 8;
@@ -17,7 +18,7 @@ pub(super) const VPORT_CAP: u16 = 256;
 pub struct VportSpec {
     pub guid: Guid,
     pub vnode: Guid,
-    pub description: String,
+    pub description: Arc<str>,
     /// The vport needs a LID of its own.
     pub lid_required: bool,
     /// The vport whose LID this one shares, if that has one of its own.
@@ -32,12 +33,17 @@ const GUID_SHIFT: u32 = 48;
 impl VportSpec {
     /// `count` vports of the port with a GUID; index 0 is the port itself.
     pub fn of_port(port: Guid, count: u16) -> Vec<Self> {
-        let vports = (0..count).map(|index| {
+        Self::described(port, &descriptions(count))
+    }
+
+    /// The vports of [`Self::of_port`] with these descriptions.
+    pub(super) fn described(port: Guid, descriptions: &[Arc<str>]) -> Vec<Self> {
+        let vports = (0_u16..).zip(descriptions).map(|(index, description)| {
             let guid = Guid(port.0 ^ u64::from(index) << GUID_SHIFT);
             Self {
                 guid,
                 vnode: Guid(guid.0 ^ 1 << (GUID_SHIFT - 1)),
-                description: format!("vport {index}"),
+                description: description.clone(),
                 lid_required: false,
                 lid_by_vport_index: 0,
                 is_up: true,
@@ -45,6 +51,11 @@ impl VportSpec {
         });
         vports.collect()
     }
+}
+
+/// The descriptions of generated vports, by index.
+pub(super) fn descriptions(count: u16) -> Vec<Arc<str>> {
+    (0..count).map(|index| format!("vport {index}").into()).collect()
 }
 
 /// A vport of a simulated port.

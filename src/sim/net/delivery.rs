@@ -230,6 +230,9 @@ impl Net {
             return;
         }
         let arrival = Arrival { slot, qpn: 0, from, mad };
+        if self.smp_round_trip.is_zero() && self.sma_loads.is_empty() {
+            return self.process_smp(arrival);
+        }
         // The time of the whole round trip passes on the way to the agent: one event instead of two.
         let arrives = Instant::now() + self.smp_round_trip;
         let due = match self.sma_loads.admit(node, arrives) {

@@ -140,9 +140,10 @@ pub(super) fn render(shared: &Shared, at: AttachPoint, content: Content) -> Stri
             colon_separated(&guid.0.to_be_bytes())
         }
         Content::SystemGuid => colon_separated(&info.system_guid().0.to_be_bytes()),
-        Content::NodeDescription => {
-            spec.map_or_else(|| devices.node(node).description.to_string(), |spec| spec.description)
-        }
+        Content::NodeDescription => spec.map_or_else(
+            || devices.node(node).description.to_string(),
+            |spec| spec.description.to_string(),
+        ),
         Content::AdapterOfDevice => ADAPTER.to_owned(),
         Content::PortOfDevice(port) => port.to_string(),
         Content::Device => return String::new(),

@@ -52,7 +52,7 @@ fn vports(host: Guid, count: u16) -> Vec<VportSpec> {
     let vport = |index| VportSpec {
         guid: vport_guid(host, index),
         vnode: Guid(vport_guid(host, index).0 | 0xF0_0000),
-        description: format!("vf{index}"),
+        description: format!("vf{index}").into(),
         lid_required: false,
         lid_by_vport_index: 0,
         is_up: true,
