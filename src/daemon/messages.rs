@@ -20,6 +20,7 @@ use crate::sa::registry::GroupSpec;
 use crate::sa::registry::replica::ReplicaRequest;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
+use crate::vendor::virtual_ports::DisabledPorts;
 use crate::wire::attr::{Notice, SmInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -103,6 +104,8 @@ pub struct FirstSweep {
     pub fabric: Arc<Fabric>,
     pub options: Arc<Options>,
     pub m_keys: Arc<MKeys>,
+    /// VirtualizationInfo of adapter ports that has just been read.
+    pub disabled_ports: DisabledPorts,
     awaited: Mutex<Option<oneshot::Sender<()>>>,
 }
 
@@ -112,9 +115,11 @@ impl FirstSweep {
         fabric: Arc<Fabric>,
         options: Arc<Options>,
         m_keys: Arc<MKeys>,
+        disabled_ports: DisabledPorts,
     ) -> (Self, oneshot::Receiver<()>) {
         let (discovered, awaited) = oneshot::channel();
-        let first_sweep = Self { fabric, options, m_keys, awaited: Mutex::new(Some(discovered)) };
+        let awaited_by = Mutex::new(Some(discovered));
+        let first_sweep = Self { fabric, options, m_keys, disabled_ports, awaited: awaited_by };
         (first_sweep, awaited)
     }
 

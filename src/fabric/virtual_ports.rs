@@ -29,8 +29,8 @@ pub struct VirtualPort {
     pub guid_cap: u8,
     /// Entries of the P_Key table.
     pub partition_cap: u16,
-    /// Blocks of the P_Key table as they were read.
-    pub pkeys: Vec<PkeyBlock>,
+    /// Blocks of the P_Key table as they were read. Vports of a port share equal tables.
+    pub pkeys: Arc<[PkeyBlock]>,
 }
 
 /// The virtual node of a vport.
@@ -238,7 +238,7 @@ mod tests {
             lid_by_vport_index: 0,
             guid_cap: 8,
             partition_cap: 32,
-            pkeys: Vec::new(),
+            pkeys: Arc::default(),
         }
     }
 

@@ -92,7 +92,7 @@ fn vport(port: Guid, index: u16) -> VirtualPort {
         lid_by_vport_index: 0,
         guid_cap: 8,
         partition_cap: 32,
-        pkeys: Vec::new(),
+        pkeys: Arc::default(),
     }
 }
 

@@ -6,10 +6,14 @@ use crate::ids::{Guid, Lid};
 use crate::wire::attr::tables::GuidBlock;
 use crate::wire::attr::{AttrId, NodeDescription, NodeKind, PortState};
 use crate::wire::mad::Status;
-use crate::wire::vendor::virtual_ports::VportInfo;
+use crate::wire::vendor::virtual_ports::{VirtualizationInfo, VportInfo};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+/// VirtualizationInfo of ports without virtualization, by port GUID.
+pub type DisabledPorts = FxHashMap<Guid, VirtualizationInfo>;
 
 /// The vports of ports, by port GUID.
 pub type MadeSnapshots = BTreeMap<Guid, Arc<VirtualizedPort>>;

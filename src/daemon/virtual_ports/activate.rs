@@ -177,10 +177,11 @@ async fn set_pkeys(
             Ok(data) => {
                 let held = PkeyBlock::read(&data);
                 let at = usize::from(changed.number);
-                let known = &mut managed.vport.pkeys;
+                let mut known = managed.vport.pkeys.to_vec();
                 let count = known.len().max(at + 1);
                 known.resize(count, PkeyBlock::default());
                 known[at] = held;
+                managed.vport.pkeys = known.into();
                 if held != changed.block {
                     managed.failure = Some(VirtualFailure::Altered(AttrId::VPORT_PKEY_TABLE));
                 }
@@ -196,8 +197,8 @@ async fn set_infos(
     vports: &mut BTreeMap<u16, ManagedVport>,
     targets: &[VportTarget],
 ) -> Vec<u16> {
-    let mut due: Vec<&VportTarget> = Vec::new();
-    let mut requests: Vec<SmpRequest> = Vec::new();
+    let mut due: Vec<&VportTarget> = Vec::with_capacity(targets.len());
+    let mut requests: Vec<SmpRequest> = Vec::with_capacity(targets.len());
     for target in targets {
         let Some(managed) = vports.get_mut(&target.index) else { continue };
         if managed.failure.is_some() {

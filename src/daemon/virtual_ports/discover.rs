@@ -9,6 +9,7 @@ use super::client::{Attribute, PortClient};
 use crate::fabric::Fabric;
 use crate::fabric::virtual_ports::{VirtualNode, VirtualPort};
 use crate::ids::{Guid, PortNum};
+use crate::interned::Interned;
 use crate::transport::transactions::SmpRequest;
 use crate::vendor::virtual_ports::{DiscoveryScope, ManagedPort, ManagedVport, VirtualFailure};
 use crate::wire::attr::tables::{GuidBlock, PKEY_BLOCK, PkeyBlock};
@@ -17,6 +18,7 @@ use crate::wire::vendor::virtual_ports::{
     VirtualizationInfo, VnodeInfo, VportInfo, VportStates, table_modifier,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The revision of virtualization that this subnet manager speaks.
 const REVISION: u8 = 0;
@@ -48,6 +50,8 @@ impl DiscoveredVports {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiscoveryExtent {
     pub scope: DiscoveryScope,
+    /// VirtualizationInfo that has just been read.
+    pub info: Option<VirtualizationInfo>,
     /// VNodeInfo of all vports is read before they are used.
     pub with_vnodes: bool,
 }
@@ -62,7 +66,7 @@ pub(super) async fn discover(
     extent: DiscoveryExtent,
 ) -> Result<Option<DiscoveredVports>, VirtualFailure> {
     let DiscoveryExtent { scope, .. } = extent;
-    let Some(info) = enabled_info(port, scope).await? else { return Ok(None) };
+    let Some(info) = enabled_info(port, extent).await? else { return Ok(None) };
     let claims_too_many = info.top_index() >= info.vport_cap().max(1);
     let top_index = info.top_index().min(info.vport_cap().saturating_sub(1));
     let known_descriptions = match scope {
@@ -74,6 +78,7 @@ pub(super) async fn discover(
         known,
         with_vnodes: extent.with_vnodes,
         descriptions: known_descriptions,
+        tables: Interned::default(),
         vports: BTreeMap::new(),
         has_refused: false,
     };
@@ -121,15 +126,18 @@ fn is_up(state: PortState) -> bool {
 /// it again. `None` if a poll finds no change.
 async fn enabled_info(
     port: &PortClient,
-    scope: DiscoveryScope,
+    extent: DiscoveryExtent,
 ) -> Result<Option<VirtualizationInfo>, VirtualFailure> {
     let id = AttrId::VIRTUALIZATION_INFO;
-    let mut wanted = VirtualizationInfo(port.get(id, 0).await?);
+    let mut wanted = match extent.info {
+        Some(info) => info,
+        None => VirtualizationInfo(port.get(id, 0).await?),
+    };
     if wanted.revision() != REVISION {
         return Err(VirtualFailure::Revision(wanted.revision()));
     }
     let is_enabled = wanted.enable();
-    if scope == DiscoveryScope::Poll && is_enabled && !wanted.state_change() {
+    if extent.scope == DiscoveryScope::Poll && is_enabled && !wanted.state_change() {
         return Ok(None);
     }
     if is_enabled && !wanted.state_change() {
@@ -173,7 +181,7 @@ pub(super) fn vport_of(index: u16, state: PortState, info: &VportInfo) -> Virtua
         lid_by_vport_index: info.lid_by_vport_index(),
         guid_cap: info.guid_cap(),
         partition_cap: 0,
-        pkeys: Vec::new(),
+        pkeys: Arc::default(),
     }
 }
 
@@ -199,6 +207,8 @@ struct VportReader<'a> {
     with_vnodes: bool,
     /// By vnode GUID.
     descriptions: HashMap<Guid, NodeDescription>,
+    /// Tables of a single block.
+    tables: Interned<PkeyBlock>,
     vports: BTreeMap<u16, ManagedVport>,
     /// A vport has refused VPortInfo.
     has_refused: bool,
@@ -256,7 +266,9 @@ impl VportReader<'_> {
                 failure: None,
             };
             let vnode = vnodes.of_vport(index);
-            let added = vnode.and_then(|vnode| add_tables(&mut managed.vport, vnode, pkeys));
+            let tables = &mut self.tables;
+            let added =
+                vnode.and_then(|vnode| add_tables(&mut managed.vport, vnode, pkeys, tables));
             keep_refusal(&mut managed, added)?;
             if let Some(&description) = self.descriptions.get(&managed.vport.vnode.guid) {
                 managed.vport.vnode.description = description;
@@ -326,7 +338,10 @@ impl VportReader<'_> {
             })
             .collect();
         for (managed, reply) in due.into_iter().zip(self.port.call_all(&requests).await) {
-            let read = reply.map(|data| managed.vport.pkeys.push(PkeyBlock::read(&data)));
+            let read = reply.map(|data| {
+                let before = managed.vport.pkeys.iter().copied();
+                managed.vport.pkeys = before.chain([PkeyBlock::read(&data)]).collect();
+            });
             keep_refusal(managed, read)?;
         }
         Ok(has_more)
@@ -370,10 +385,11 @@ fn add_tables(
     vport: &mut VirtualPort,
     vnode: VnodeInfo,
     pkeys: Attribute,
+    tables: &mut Interned<PkeyBlock>,
 ) -> Result<(), VirtualFailure> {
     add_vnode(vport, &vnode);
     if vport.partition_cap > 0 {
-        vport.pkeys.push(PkeyBlock::read(&pkeys?));
+        vport.pkeys = tables.share([PkeyBlock::read(&pkeys?)]);
     }
     Ok(())
 }

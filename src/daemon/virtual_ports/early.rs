@@ -43,7 +43,8 @@ impl VirtualPortManager {
         if self.ports.due().is_empty() {
             return false;
         }
-        let made = self.discover(&first.fabric, &first.options, first.m_keys.clone()).await;
+        let FirstSweep { fabric, options, m_keys, disabled_ports, .. } = first;
+        let made = self.discover(fabric, options, m_keys.clone(), disabled_ports).await;
         self.keep_discovered(&made)
     }
 }

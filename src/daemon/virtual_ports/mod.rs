@@ -20,6 +20,7 @@ mod describe;
 mod discover;
 mod dump;
 pub mod early;
+mod in_process;
 mod report;
 mod retries;
 pub mod takeover;
@@ -35,8 +36,8 @@ use crate::observe::m_keys::MKeys;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::vendor::virtual_ports::{
-    DiscoveryScope, MadeSnapshots, ManagedPort, ManagedPorts, ManagedVport, VirtualFailure,
-    VirtualStatus, snapshot,
+    DisabledPorts, DiscoveryScope, MadeSnapshots, ManagedPort, ManagedPorts, ManagedVport,
+    VirtualFailure, VirtualStatus, snapshot,
 };
 use crate::wire::attr::{AttrId, PortState};
 use crate::wire::vendor::facts::TRAP_VPORT_STATE;
@@ -46,7 +47,8 @@ use client::PortClients;
 use discover::{DiscoveredVports, DiscoveryExtent, disable, discover};
 use dump::DumpWriter;
 use early::is_early;
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream::StreamExt;
+use in_process::{handle_while_waiting, in_process};
 use report::VportLog;
 use retries::Retries;
 use rustc_hash::FxHashMap;
@@ -246,7 +248,8 @@ impl VirtualPortManager {
             return false;
         }
         let keys = self.connections.m_keys.load_full();
-        let made = self.discover(&subnet.fabric, &subnet.options, keys).await;
+        let none = DisabledPorts::default();
+        let made = self.discover(&subnet.fabric, &subnet.options, keys, &none).await;
         if (has_changed || !due.is_empty()) && self.keep_discovered(&made) {
             self.request_plan();
         }
@@ -289,12 +292,13 @@ impl VirtualPortManager {
     }
 
     /// Discovers the ports that are due, a bounded number at a time.
-    /// Returns the vports of those that have answered.
+    /// Returns the vports of those that have answered. `disabled`: ports of which VirtualizationInfo is known.
     async fn discover(
         &mut self,
         fabric: &Arc<Fabric>,
         options: &Options,
         keys: Arc<MKeys>,
+        disabled: &DisabledPorts,
     ) -> MadeSnapshots {
         // The activity report names the vnodes.
         let with_vnodes = self.connections.activity.wants(ActivitySubjects::VIRTUALIZATION);
@@ -302,21 +306,22 @@ impl VirtualPortManager {
         let ports = self.ports.due().into_iter().filter_map(|(guid, scope)| {
             let client = clients.of_port(guid)?;
             let known = self.ports.0.get(&guid)?;
-            let extent = DiscoveryExtent { scope, with_vnodes };
-            Some(async move {
-                let found = discover(&client, known, extent).await;
-                // Other ports answer meanwhile.
-                let made = found.map(|found| {
-                    let found = found?.without_taken_guids(fabric, guid);
-                    Some((Arc::new(snapshot(found.top_index, &found.vports)), found))
-                });
-                (guid, scope, made)
-            })
+            let info = disabled.get(&guid).copied().filter(|_| !known.was_tried);
+            let extent = DiscoveryExtent { scope, info, with_vnodes };
+            Some(async move { (guid, scope, discover(&client, known, extent).await) })
         });
-        let found: Vec<_> = in_process(ports, options).collect().await;
+        let mut results = Vec::new();
+        handle_while_waiting(in_process(ports, options), |(guid, scope, found)| {
+            let made = found.map(|found| {
+                let found = found?.without_taken_guids(fabric, guid);
+                Some((Arc::new(snapshot(found.top_index, &found.vports)), found))
+            });
+            results.push((guid, scope, made));
+        })
+        .await;
         let mut counts = report::DiscoveryCounts::default();
         let mut made = MadeSnapshots::new();
-        for (guid, scope, result) in found {
+        for (guid, scope, result) in results {
             let Some(port) = self.ports.0.get_mut(&guid) else { continue };
             port.due = None;
             port.was_tried = true;
@@ -482,15 +487,4 @@ fn is_outdated(managed: &&mut ManagedVport) -> bool {
 fn is_used(options: &Options) -> bool {
     options.vendor_attributes == VendorAttributes::Auto
         && [DISABLE, ENABLE].contains(&options.virt_enabled)
-}
-
-/// The results of these futures, each of one port; `virt_max_ports_in_process` are in process at a time.
-///
-/// All run in the task of the caller: a task for each port would cost a wake-up for each of its requests.
-fn in_process<F: Future>(
-    ports: impl Iterator<Item = F>,
-    options: &Options,
-) -> impl Stream<Item = F::Output> {
-    let limit = options.virt_max_ports_in_process.max(1);
-    stream::iter(ports).buffer_unordered(limit.into())
 }

@@ -1,11 +1,13 @@
 //! Reads the LIDs that vports have from an earlier master, before the first plan of a new one.
 //!
 //! Without them, that plan would take the LIDs out of the forwarding tables until the vports are
-//! discovered, and could give them to other ports.
+//! discovered, and could give them to other ports. The discovery of ports without virtualization goes on from
+//! what was read of them.
 
 use super::client::PortClient;
 use super::discover::{states, vport_of};
-use super::{in_process, is_used};
+use super::in_process::in_process;
+use super::is_used;
 use crate::config::options::Options;
 use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, PortId};
@@ -13,7 +15,7 @@ use crate::ids::Guid;
 use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
-use crate::vendor::virtual_ports::VirtualFailure;
+use crate::vendor::virtual_ports::{DisabledPorts, VirtualFailure};
 use crate::wire::attr::tables::PKEY_BLOCK;
 use crate::wire::attr::{AttrId, NodeKind};
 use crate::wire::smp::SmpRoute;
@@ -25,33 +27,44 @@ use std::sync::Arc;
 /// Repetitions of an unanswered request: the plan waits.
 const MAX_RETRIES: u32 = 0;
 
-/// The vports with their LIDs on ports of which an earlier master has enabled virtualization. They
-/// count as not discovered.
-pub async fn carried_lids(
+/// What the adapter ports hold when this SM becomes master.
+#[derive(Debug, Default)]
+pub struct CarriedVports {
+    /// The vports with their LIDs on ports of which an earlier master has enabled virtualization. They
+    /// count as not discovered.
+    pub virtual_ports: VirtualPorts,
+    /// VirtualizationInfo of the ports without virtualization, by port GUID.
+    pub disabled: DisabledPorts,
+}
+
+/// Reads VirtualizationInfo of the adapter ports whose vports are not known, and the vports where virtualization
+/// is enabled.
+pub async fn carried_vports(
     client: &SmpClient,
     keys: &MKeys,
     options: &Options,
     fabric: &Fabric,
-) -> VirtualPorts {
+) -> CarriedVports {
     if !is_used(options) || !fabric.awaits_vports() {
-        return VirtualPorts::default();
+        return CarriedVports::default();
     }
     let adapters = fabric.end_ports().filter(|&id| fabric.node_of(id).kind() == NodeKind::Ca);
     let adapters: Vec<PortId> = adapters.filter(|&id| fabric.has_unknown_vports(id)).collect();
     let client = client.with_retries(MAX_RETRIES).woken_at_end();
     let mut batch = client.batch();
-    for (tag, &id) in (0..).zip(&adapters) {
-        batch.submit(
-            tag,
-            port_client(&client, fabric, keys, id).get_request(AttrId::VIRTUALIZATION_INFO, 0),
-        );
-    }
+    batch.submit_all((0..).zip(&adapters).map(|(tag, &id)| {
+        let port = port_client(&client, fabric, keys, id);
+        (tag, port.get_request(AttrId::VIRTUALIZATION_INFO, 0))
+    }));
+    let mut disabled = DisabledPorts::default();
     let mut enabled = Vec::new();
     while let Some((tag, result)) = batch.next().await {
         let id = adapters[tag as usize];
         let Ok(info) = result.map(|reply| VirtualizationInfo(reply.data)) else { continue };
         if info.enable() {
             enabled.push((id, info));
+        } else {
+            disabled.insert(fabric.port(id).guid, info);
         }
     }
     let read: Vec<_> = in_process(
@@ -70,7 +83,8 @@ pub async fn carried_lids(
             ports.insert(guid, Arc::new(port));
         }
     }
-    VirtualPorts::new(&ports, &VirtualPorts::default()).0
+    let (virtual_ports, _) = VirtualPorts::new(&ports, &VirtualPorts::default());
+    CarriedVports { virtual_ports, disabled }
 }
 
 fn port_client(client: &SmpClient, fabric: &Fabric, keys: &MKeys, id: PortId) -> PortClient {

@@ -29,8 +29,8 @@ pub struct Memberships {
     by_port: Vec<WantedKeys>,
     /// The keys that only vports need at their physical port.
     added: BTreeMap<PortId, WantedKeys>,
-    /// The keys of vports that are not the physical port itself.
-    by_vport: BTreeMap<EndPort, WantedKeys>,
+    /// The keys of vports that are not the physical port itself, ascending.
+    by_vport: Vec<(EndPort, WantedKeys)>,
 }
 
 /// A port or vport while partitions are distributed: port slots, then vports.
@@ -79,7 +79,7 @@ impl Memberships {
             }
         }
         let keys = by_port.split_off(slots);
-        let by_vport: BTreeMap<EndPort, WantedKeys> =
+        let by_vport: Vec<(EndPort, WantedKeys)> =
             vports.into_iter().map(|(end, _)| end).zip(keys).collect();
         let mut added: BTreeMap<PortId, WantedKeys> = BTreeMap::new();
         for (end, keys) in &by_vport {
@@ -100,9 +100,12 @@ impl Memberships {
         &self.by_port[port.index()]
     }
 
-    /// The keys of a vport; `None` for a vport that is the physical port itself.
-    pub fn of_vport(&self, end: EndPort) -> Option<&WantedKeys> {
-        self.by_vport.get(&end)
+    /// The keys of the vports of a port that are not the port itself, ascending.
+    pub fn of_vports(&self, port: PortId) -> &[(EndPort, WantedKeys)] {
+        let first = self.by_vport.partition_point(|(end, _)| end.physical < port);
+        let of_port = &self.by_vport[first..];
+        let count = of_port.partition_point(|(end, _)| end.physical == port);
+        &of_port[..count]
     }
 }
 

@@ -23,22 +23,37 @@ pub struct VportTable {
 /// The P_Key tables of all vports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VirtualTables {
-    tables: BTreeMap<EndPort, Arc<VportTable>>,
-    /// The keys of physical ports with vports, without those of the vports.
-    own_keys: BTreeMap<PortId, Vec<Pkey>>,
+    by_port: BTreeMap<PortId, VportTables>,
+}
+
+/// The P_Key tables of the vports of a physical port.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct VportTables {
+    /// The keys of the physical port, without those of its vports.
+    own_keys: Vec<Pkey>,
+    /// With the indexes of the vports, ascending.
+    tables: Vec<(u16, Arc<VportTable>)>,
+}
+
+impl VportTables {
+    fn table(&self, index: u16) -> Option<&Arc<VportTable>> {
+        let found = self.tables.binary_search_by_key(&index, |&(index, _)| index);
+        found.ok().and_then(|at| self.tables.get(at)).map(|(_, table)| table)
+    }
 }
 
 impl VirtualTables {
     /// The table of a vport.
     pub fn table(&self, port: PortId, index: u16) -> Option<&Arc<VportTable>> {
-        self.tables.get(&EndPort { physical: port, vport: Some(index) })
+        self.by_port.get(&port)?.table(index)
     }
 
     /// The keys of a vport, or of the physical port of vports.
     pub(super) fn keys(&self, end: EndPort) -> Option<&[Pkey]> {
+        let port = self.by_port.get(&end.physical)?;
         match end.vport {
-            Some(_) => self.tables.get(&end).map(|table| &*table.keys),
-            None => self.own_keys.get(&end.physical).map(Vec::as_slice),
+            Some(index) => port.table(index).map(|table| &*table.keys),
+            None => Some(&port.own_keys),
         }
     }
 }
@@ -55,22 +70,28 @@ pub(super) fn plan(
     for (guid, port) in fabric.virtual_ports().ports() {
         let Some(physical) = fabric.port_by_guid(guid) else { continue };
         let own = memberships.own(physical);
-        planned.own_keys.insert(physical, own.keys.clone());
+        let of_vports = memberships.of_vports(physical);
+        let mut tables = Vec::with_capacity(port.vports.len());
         for vport in &port.vports {
             let end = EndPort { physical, vport: Some(vport.index) };
-            let wanted = memberships.of_vport(end).unwrap_or(own);
+            let found = of_vports.binary_search_by_key(&end, |&(end, _)| end);
+            let wanted = found.map_or(own, |at| &of_vports[at].1);
             let placed = planner.table(vport, wanted);
             if !placed.left_out.is_empty() {
                 let place = format!("vport {} of {}", vport.index, fabric.describe(physical));
                 notes.push(overflow(&place, vport.partition_cap.into(), &placed.left_out));
             }
-            planned.tables.insert(end, placed.table.clone());
+            tables.push((vport.index, placed.table.clone()));
         }
+        planned.by_port.insert(physical, VportTables { own_keys: own.keys.clone(), tables });
     }
     let has_unknown =
         |port: &PortId| options.virt_enabled == MANAGED && fabric.has_unknown_vports(*port);
     for port in fabric.end_ports().filter(has_unknown) {
-        planned.own_keys.entry(port).or_insert_with(|| memberships.own(port).keys.clone());
+        planned.by_port.entry(port).or_insert_with(|| VportTables {
+            own_keys: memberships.own(port).keys.clone(),
+            tables: Vec::new(),
+        });
     }
     (planned, notes)
 }
@@ -96,7 +117,7 @@ struct VirtualTablePlanner<'a> {
 impl<'a> VirtualTablePlanner<'a> {
     fn table(&mut self, vport: &'a VirtualPort, wanted: &'a WantedKeys) -> &PlacedTable<'a> {
         let cap = vport.partition_cap;
-        let held = vport.pkeys.as_slice();
+        let held = &*vport.pkeys;
         let last = self.last.take();
         let same =
             last.filter(|last| last.cap == cap && last.held == held && last.wanted == wanted);
@@ -106,7 +127,7 @@ impl<'a> VirtualTablePlanner<'a> {
 
     fn place(&mut self, vport: &'a VirtualPort, wanted: &'a WantedKeys) -> PlacedTable<'a> {
         let cap = vport.partition_cap;
-        let held = vport.pkeys.as_slice();
+        let held = &*vport.pkeys;
         let previous = PreviousTable { table: held, removed: &[] };
         let entries = usize::from(cap).max(1);
         let placed = place::place(wanted, previous, entries, self.options, &mut self.index);

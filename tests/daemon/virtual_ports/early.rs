@@ -31,6 +31,8 @@ async fn vports_are_discovered_before_the_first_plan() {
     let mut sm = cluster.start(ORIGIN, enabled(&cluster));
     published(&mut sm).await;
     assert_eq!(cluster.fabric.requests(AttrId::VPORT_INFO)[0], 27);
+    let of_ports = cluster.fabric.requests(AttrId::VIRTUALIZATION_INFO);
+    assert_eq!(of_ports, [9, 9], "it is read and enabled once");
     sleep(QUIET).await;
     assert_all_active(&cluster, 3);
     assert_eq!(cluster.fabric.requests(AttrId::VPORT_INFO), [27, 27], "nothing is asked twice");

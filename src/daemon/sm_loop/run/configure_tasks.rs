@@ -20,6 +20,7 @@ use crate::manage::loop_status::{Cause, ReconfigureResult};
 use crate::notes::Severity;
 use crate::observe::Observation;
 use crate::record::entry::EventKind;
+use crate::vendor::virtual_ports::DisabledPorts;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,11 +123,13 @@ impl SmLoop {
         let Some(observation) = &self.state.observation else { return };
         let keys = self.reconfigurer.m_keys();
         let fabric = &observation.fabric;
+        let mut disabled = DisabledPorts::default();
         if context.shared.virtual_ports.load().is_empty() {
-            let found = takeover::carried_lids(&context.client, keys, options, fabric).await;
-            if !found.is_empty() {
-                context.shared.virtual_ports.store(Arc::new(found));
+            let carried = takeover::carried_vports(&context.client, keys, options, fabric).await;
+            if !carried.virtual_ports.is_empty() {
+                context.shared.virtual_ports.store(Arc::new(carried.virtual_ports));
             }
+            disabled = carried.disabled;
         }
         let has_begun = context.published.first_sweep.borrow().is_some();
         if !has_begun && !context.shared.virtual_ports.load().is_empty() {
@@ -134,7 +137,7 @@ impl SmLoop {
             return;
         }
         let (first_sweep, discovered) =
-            FirstSweep::new(fabric.clone(), options.clone(), Arc::new(keys.clone()));
+            FirstSweep::new(fabric.clone(), options.clone(), Arc::new(keys.clone()), disabled);
         let is_discovered_first =
             is_early(&first_sweep) && context.published.subnet.borrow().is_none();
         context.published.first_sweep.send_replace(Some(Arc::new(first_sweep)));
