@@ -148,6 +148,12 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_path_without_a_file_name_is_refused() {
+        let error = replace(Path::new("/"), "", false).expect_err("a directory").to_string();
+        assert!(error.starts_with("cannot write /: "), "{error}");
+    }
+
     fn full(file: &mut dyn io::Write) -> Result<(), io::Error> {
         file.write_all(&[b'x'; 2 * BUFFER_SIZE])?;
         Err(io::ErrorKind::StorageFull.into())

@@ -76,7 +76,7 @@ impl IntakeState {
 #[derive(Debug, Default)]
 pub struct SmpIntake {
     state: Mutex<IntakeState>,
-    /// True if [`State::omitted`] has entries.
+    /// True if [`IntakeState::omitted`] has entries.
     has_omitted: AtomicBool,
 }
 

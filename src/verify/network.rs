@@ -2,7 +2,7 @@
 //!
 //! A channel is one direction of a cable between two switches. Channels keep their numbers while
 //! cables are lost and repaired ([`SwitchNetwork::without`], [`SwitchNetwork::with_repaired`]) and
-//! switches disappear and return ([`Renumbering`]), so that everything indexed by channel stays
+//! switches disappear and return ([`SwitchRenumbering`]), so that everything indexed by channel stays
 //! valid.
 
 mod renumbering;

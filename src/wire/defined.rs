@@ -73,7 +73,14 @@ fn smp_attribute(id: u16, data: &[u8]) -> Attribute {
         | AttrId::AR_INFO
         | AttrId::AR_GROUP_TABLE
         | AttrId::AR_LFT
-        | AttrId::AR_GROUP_TABLE_COPY => FULL,
+        | AttrId::AR_GROUP_TABLE_COPY
+        | AttrId::VIRTUALIZATION_INFO
+        | AttrId::VPORT_INFO
+        | AttrId::VNODE_INFO
+        | AttrId::VPORT_STATE
+        | AttrId::VNODE_DESCRIPTION
+        | AttrId::VPORT_GUID_INFO
+        | AttrId::VPORT_PKEY_TABLE => FULL,
         AttrId::LED_INFO => 4,
         _ => 0,
     };
@@ -184,6 +191,7 @@ mod tests {
         kept_of_trap.retain(|at| !(68..70).contains(at));
         assert_eq!(kept_of_trap, trap, "the M_Key of the refused request");
         assert_eq!(routed(AttrId::VENDOR_DIAG), ranges(&[]));
+        assert_eq!(routed(AttrId::VPORT_INFO), ranges(std::slice::from_ref(&(64..128))));
         let headers = 24..36;
         assert_eq!(written(SaAttr::MC_MEMBER_RECORD), ranges(&[headers.clone(), 44..112]));
         let service = ranges(&[headers.clone(), 44..88, 104..232]);

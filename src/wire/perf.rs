@@ -1,6 +1,6 @@
 //! Performance management, IBA vol. 1, 16.1: the MADs of class 0x04 and their counters.
 //!
-//! The attributes that hold counters are described by tables ([`Group`], [`Counter`]): agents,
+//! The attributes that hold counters are described by tables ([`CounterAttribute`], [`Counter`]): agents,
 //! consoles and tests walk them instead of naming every field.
 
 use super::bits::{get, put};

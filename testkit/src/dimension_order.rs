@@ -211,7 +211,8 @@ impl Torus {
 
     fn add_qos(&self, plan: &mut Plan) {
         for id in self.fabric.port_ids() {
-            let mut info = self.fabric.port(id).info().expect("the simulator tells each PortInfo");
+            // Port slots that the node does not have have no PortInfo.
+            let mut info = self.fabric.port(id).info().unwrap_or_default();
             info.set_port_state(PortState::NoChange);
             info.set_operational_vls(EIGHT_DATA_VLS);
             plan.ports.replace(id, Some(info));

@@ -64,7 +64,7 @@ impl Dispatch {
         self.steps
     }
 
-    /// The next step that may be sent; a secondary one ([`Step::is_secondary`]) only
+    /// The next step that may be sent; a secondary one ([`TransitionStep::is_secondary`]) only
     /// `with_secondary`, if there is no other. The barrier at which packets drain is handed out like
     /// a Set if steps wait behind it.
     pub fn take(&mut self, with_secondary: bool) -> Option<u32> {

@@ -333,7 +333,7 @@ fn leads_on(path: &Path) -> TransitionEnd {
 }
 
 /// Sets `arrives` to true, by node, if one of these paths, continued from node to node, leads to
-/// [`PathEnd::Owner`]. The graph is a buffer.
+/// [`TransitionEnd::Owner`]. The graph is a buffer.
 fn arriving<W: Iterator<Item = TransitionEnd>>(
     arrives: &mut Vec<bool>,
     before: &mut Graph,

@@ -27,7 +27,7 @@
 //!   stale entries there, and before entries of other switches lead to it. A table about which
 //!   nothing is known has no stale entries; its LinearFDBTop is raised at once.
 //! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there
-//!   is no route at present ([`Step::is_deferred`]).
+//!   is no route at present ([`TransitionStep::is_deferred`]).
 //!
 //! Nothing is ordered on an unprogrammed fabric (see [`is_live`]). With `strict_transitions` the order is
 //! that of [`strict`].
@@ -201,7 +201,7 @@ pub fn is_live(delta: &Delta<'_>) -> bool {
 }
 
 /// Orders the Sets of SwitchInfo, forwarding tables and SL to VL mappings. The sequence of the
-/// steps is itself a valid order; [`Step::after`] contains the necessary dependencies.
+/// steps is itself a valid order; [`TransitionStep::after`] contains the necessary dependencies.
 pub fn order(delta: &Delta<'_>) -> Steps {
     let mut steps = Steps::default();
     let rows = rows(delta);

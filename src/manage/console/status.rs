@@ -35,7 +35,7 @@ pub(super) fn text(sources: &ConsoleSources) -> String {
         status.sm.priority,
     );
     add_counters(&mut text, &status);
-    add_sa_counters(&mut text, &sa_report(sources).unwrap_or_default());
+    add_sa_counters(&mut text, sa_report(sources).as_ref());
     add_flags(&mut text, &status);
     add_managers(&mut text, &status);
     text.push('\n');
@@ -91,7 +91,13 @@ fn sa_report(sources: &ConsoleSources) -> Option<SaReport> {
     None
 }
 
-fn add_sa_counters(text: &mut String, report: &SaReport) {
+fn add_sa_counters(text: &mut String, report: Option<&SaReport>) {
+    let Some(report) = report else {
+        text.push_str(
+            "   SA MADs                        : unknown, the SA server did not answer\n",
+        );
+        return;
+    };
     let counters = &report.counters;
     let _ = write!(
         text,
@@ -146,5 +152,22 @@ fn add_managers(text: &mut String, status: &LoopStatus) {
         let guid = other.guid.0;
         let state = state(other.state);
         let _ = writeln!(text, "   0x{guid:x} {state} {}", other.priority);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_a_silent_sa_server_are_unknown() {
+        let mut text = String::new();
+        add_sa_counters(&mut text, None);
+        assert_eq!(
+            text,
+            "   SA MADs                        : unknown, the SA server did not answer\n"
+        );
+        add_sa_counters(&mut text, Some(&SaReport::default()));
+        assert!(text.contains("\n   SA MADs rcvd                   : 0\n"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! Groups of ports for adaptive routing: the ports among which a switch may choose for a destination.
 //!
 //! The port of the forwarding table, the *static port*, is always a member of the group. A group has at
-//! least two ports; where there is no other, the entry stays static. [`Rule`] says which ports are
+//! least two ports; where there is no other, the entry stays static. [`EquivalenceRule`] says which ports are
 //! equivalent, `rules` finds them, and `numbering` gives the groups of a switch numbers that later plans
 //! keep.
 //!

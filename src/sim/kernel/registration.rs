@@ -27,7 +27,7 @@ pub struct AgentRegistration {
     pub oui: u32,
     /// RMPP version: 1, or 0 without RMPP.
     pub rmpp_version: u8,
-    /// [`Registration::USER_RMPP`] or 0.
+    /// [`AgentRegistration::USER_RMPP`] or 0.
     pub flags: u32,
     /// Bit n: the agent receives requests with method n.
     pub methods: u128,

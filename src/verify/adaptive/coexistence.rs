@@ -35,7 +35,7 @@ use std::sync::Arc;
 const LIDS_PER_CHUNK: usize = 16;
 /// Tables in one task, at least.
 const TABLES_PER_TASK: usize = 64;
-/// Marks ports that lead to no switch, in [`Links::behind`].
+/// Marks ports that lead to no switch, in [`FarEnds::behind`].
 const END: u32 = 1 << 31;
 /// A port without a link.
 const NONE: u32 = u32::MAX;

@@ -24,7 +24,7 @@ pub(in crate::plan::routing) fn is_graded(graph: &SwitchGraph, ranks: &[u32]) ->
 /// The links of a graph by the searches that arrive over them.
 pub(super) struct Graded<'a> {
     graph: &'a SwitchGraph,
-    /// By link: the place of its far end's searches in [`Searches::frontier`].
+    /// By link: the place of its far end's searches in [`SearchSets::frontier`].
     sources: Vec<u32>,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct GroupLoad {
     pub peer_port: u8,
 }
 
-/// One route in [`Group::load`].
+/// One route in [`GroupLoad::load`].
 pub(super) const ROUTE: u64 = 1 << 32;
 
 /// A cable of a group of several.

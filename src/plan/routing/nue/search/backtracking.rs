@@ -123,7 +123,7 @@ impl NueSearch<'_> {
         self.backtracking.alternatives.add(self.graph, link);
     }
 
-    /// Follows the edges of a channel after a backtracking step, as [`Search::follow`] does before.
+    /// Follows the edges of a channel after a backtracking step, as [`NueSearch::follow`] does before.
     fn follow_again(&mut self, layer: &mut NueLayer<'_>, channel: u32) {
         let graph = self.graph;
         let distance = self.backtracking.channel_distances[channel as usize];
