@@ -43,7 +43,7 @@ pub(super) struct DiscoveryQueries {
     is_last_pass: bool,
 }
 
-/// What a sweep leaves out, and what it reads beyond the changed switches.
+/// Parts that a sweep leaves out, and that it reads beyond the changed switches.
 #[derive(Default)]
 pub(super) struct SweepScope {
     /// See [`SweepSettings::silent_manager`](super::SweepSettings::silent_manager).
@@ -54,7 +54,7 @@ pub(super) struct SweepScope {
     pub restarted: HashSet<usize>,
 }
 
-/// What a sweep finds beside the state of nodes and ports.
+/// Findings of a sweep beside the state of nodes and ports.
 #[derive(Default)]
 pub(super) struct SweepFindings {
     pub managers: Vec<((usize, PortNum), SmInfo)>,
@@ -64,7 +64,7 @@ pub(super) struct SweepFindings {
     pub misrouted: Option<String>,
 }
 
-/// What a sweep has read again, or found again.
+/// Parts that a sweep has read again, or found again.
 #[derive(Default)]
 struct ReadAgain {
     /// Switches of which all ports were queried.

@@ -36,7 +36,7 @@ pub(super) struct Query<'a> {
     pub now: Instant,
 }
 
-/// What the SM_Key of a request lets its sender do.
+/// Rights that the SM_Key of a request gives to its sender.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Privilege {
     /// The request carries no SM_Key.

@@ -18,7 +18,7 @@ pub(super) struct QueuedDelivery {
     pub(super) message: Message,
 }
 
-/// What [`PortDeliveries::pass_on`] has done.
+/// Result of [`PortDeliveries::pass_on`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PassedOn {
     All,

@@ -159,7 +159,7 @@ impl SimFabric {
         started.is_ok()
     }
 
-    /// What handles the events that are due, as long as the fabric exists.
+    /// Returns the function that handles the events that are due, as long as the fabric exists.
     fn event_handler(&self) -> impl Fn() -> NextEvent + Send + 'static {
         let weak = Arc::downgrade(&self.shared);
         move || {

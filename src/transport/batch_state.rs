@@ -40,7 +40,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Makes room for the results of requests that are about to be submitted together.
+    /// Reserves memory for the results of requests that are about to be submitted together.
     pub(super) fn expect_results(&mut self, count: usize) {
         self.results.reserve(count.min(MAX_EXPECTED_RESULTS));
     }

@@ -166,7 +166,7 @@ impl Transactions {
         removed.into_iter().map(|queued| queued.tag).collect()
     }
 
-    /// Makes room for the results of requests that are about to be submitted together.
+    /// Reserves memory for the results of requests that are about to be submitted together.
     pub(super) fn expect_results(&mut self, batch: BatchId, count: usize) {
         if let Some(batch) = &mut self.batches[batch.0] {
             batch.expect_results(count);

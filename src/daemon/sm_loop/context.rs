@@ -59,7 +59,7 @@ impl Configuration {
 /// it does if a named file has an error that it did not have.
 pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
-/// What the SM loop publishes.
+/// Results of the SM loop, for other tasks and threads.
 pub struct PublishedByLoop {
     pub sm_status: watch::Sender<SmStatus>,
     /// The published snapshot; `None` while this SM is not master of a configured subnet.
@@ -70,7 +70,7 @@ pub struct PublishedByLoop {
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
 }
 
-/// What several parts of the daemon use.
+/// Parts of the daemon that several of its tasks use.
 pub struct SharedParts {
     pub feed: Feed,
     /// The vports that were discovered, for the SM loop.

@@ -90,7 +90,7 @@ pub(super) fn log_activation(activated: usize) {
     }
 }
 
-/// What the log has told about vports.
+/// Facts about vports that are in the log already.
 #[derive(Default)]
 pub(super) struct VportLog {
     failures: BTreeMap<(Guid, Option<u16>), VirtualFailure>,

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Repetitions of an unanswered request: the plan waits.
 const MAX_RETRIES: u32 = 0;
 
-/// What the adapter ports hold when this SM becomes master.
+/// State of the adapter ports when this SM becomes master.
 #[derive(Debug, Default)]
 pub struct CarriedVports {
     /// The vports with their LIDs on ports of which an earlier master has enabled virtualization. They
