@@ -149,10 +149,11 @@ impl SimFabric {
     fn spawn_thread(&self, name: &str, port: Option<PortDeliveries>) -> bool {
         let signal = self.shared.rescheduled.clone();
         let handle_due = self.event_handler();
-        let runtime = Handle::current();
+        // The sink of a port may need it. Console commands come from threads without one, and start no port.
+        let runtime = Handle::try_current().ok();
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(move || {
-            let _context = runtime.enter();
+            let _context = runtime.as_ref().map(Handle::enter);
             timers::run_in_thread(handle_due, &signal, port);
         });
         self.shared.is_in_real_time.store(started.is_ok(), Ordering::Relaxed);

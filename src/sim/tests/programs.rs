@@ -46,3 +46,23 @@ async fn sm_info_requests_go_to_the_sm() {
     let refused = other.get(&[1, 2], AttrId::SM_INFO, 0).await.expect("the switch answers");
     assert_eq!(refused.smp().status(), Status::BAD_METHOD_ATTR);
 }
+
+/// In real time the thread of the first port handles the timed events, also when the port is detached.
+#[tokio::test]
+async fn threads_deliver_and_handle_events_in_real_time() {
+    let fabric = pair(7);
+    fabric.set_timed_events(TimedEvents::Thread);
+    let service_time = Duration::from_micros(50);
+    fabric.set_sma_speed(SmaSpeed { service_time, queue: SmaSpeed::UNLIMITED });
+    let mut first = Client::at(&fabric, HOST0, true);
+    let mut second = Client::at(&fabric, HOST1, false);
+    for client in [&mut first, &mut second] {
+        // A busy machine may let it wait.
+        client.retries = 100;
+        assert!(client.get(&[1], AttrId::NODE_INFO, 0).await.is_some());
+    }
+    let Client { port, mut inbox, .. } = first;
+    drop(port);
+    assert!(inbox.recv().await.is_none(), "the thread has dropped the sink");
+    assert!(second.get(&[1], AttrId::NODE_INFO, 0).await.is_some());
+}
