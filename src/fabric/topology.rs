@@ -70,6 +70,20 @@ pub struct DeviceModel {
 }
 
 impl TopologyNode {
+    /// A node that is a system of its own, without a description.
+    pub fn new(kind: NodeKind, guid: Guid, num_ports: u8) -> Self {
+        Self {
+            model: Default::default(),
+            kind,
+            guid,
+            system_guid: guid,
+            description: String::new(),
+            num_ports,
+            port_guids: Vec::new(),
+            lids: Vec::new(),
+        }
+    }
+
     pub fn port_guid(&self, num: PortNum) -> Guid {
         let special = self.port_guids.iter().find(|(port, _)| *port == num);
         match (special, self.kind) {

@@ -71,16 +71,7 @@ mod tests {
     }
 
     fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
-        TopologyNode {
-            model: Default::default(),
-            kind,
-            guid: Guid(guid),
-            system_guid: Guid(guid),
-            description: String::new(),
-            num_ports,
-            port_guids: Vec::new(),
-            lids: Vec::new(),
-        }
+        TopologyNode::new(kind, Guid(guid), num_ports)
     }
 
     #[test]

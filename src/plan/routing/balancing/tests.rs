@@ -60,16 +60,7 @@ fn next_free(used: &mut [u8], switch: usize) -> Option<(usize, PortNum)> {
 }
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid: Guid(guid),
-        system_guid: Guid(guid),
-        description: String::new(),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    TopologyNode::new(kind, Guid(guid), num_ports)
 }
 
 pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
