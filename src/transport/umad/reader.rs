@@ -2,10 +2,14 @@
 //!
 //! The reader polls only after a read found the queue empty. Yielding the processor before polling
 //! made it slower against ibsim.
+//!
+//! Under a preloaded simulator, a thread of this process receives the MADs and wakes the reader. A reader
+//! that preempted it at once would read a single MAD each time, and both would wait for the simulator's lock.
 
 use super::super::{Delivery, MadSink, Outcome};
 use super::abi::UserHeader;
 use super::device::{Device, Life};
+use super::sys;
 use crate::wire::mad::MAD_SIZE;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -47,7 +51,11 @@ impl Reader {
     /// Reads until the port is dropped, which hangs up `stop`, or the device is removed. Under high
     /// load it wakes `helper`, a thread that runs [`help`](Self::help).
     pub(super) fn run(self, stop: &OwnedFd, helper: Option<&Thread>) {
-        let timeout = if self.device.descriptor.is_real() { -1 } else { STOP_CHECK_MS };
+        let is_real = self.device.descriptor.is_real();
+        if !is_real {
+            sys::wake_without_preemption();
+        }
+        let timeout = if is_real { -1 } else { STOP_CHECK_MS };
         let mut buffer = vec![0; BUFFER_SIZE];
         let mut errors = 0;
         let mut messages = 0;

@@ -133,3 +133,33 @@ fn check(result: libc::c_int) -> io::Result<()> {
 fn clear_errno() {
     nix::errno::Errno::clear();
 }
+
+/// Lets the calling thread wake up without preempting running ones (SCHED_BATCH, sched(7)).
+pub(super) fn wake_without_preemption() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // If the kernel refuses, only more time is needed.
+    // SAFETY: the pointer is valid during the call; 0 stands for the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The policy is the 41st field (proc_pid_stat(5)); the name of the thread, the second one, has no blanks.
+    fn policy() -> Option<String> {
+        let text = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux");
+        text.split(' ').nth(40).map(str::to_owned)
+    }
+
+    #[test]
+    fn a_thread_may_give_up_preemption_without_a_privilege() {
+        let thread = std::thread::Builder::new().name("batch".to_owned());
+        let changed = thread.spawn(|| {
+            wake_without_preemption();
+            policy()
+        });
+        let changed = changed.expect("a thread").join().expect("no panic");
+        assert_eq!(changed, Some(libc::SCHED_BATCH.to_string()));
+    }
+}
