@@ -200,8 +200,15 @@ impl SmpBatch {
         if let Some(paced) = &mut self.paced {
             return paced.push(tag, request);
         }
-        self.demux.transactions().submit(self.id, tag, request);
-        self.demux.pump();
+        let next = {
+            let mut transactions = self.demux.transactions();
+            transactions.submit(self.id, tag, request);
+            transactions.transmit(Instant::now())
+        };
+        // A request can only make place for itself: others that may be sent have been.
+        if let Some(transmit) = next {
+            self.demux.send(&transmit);
+        }
     }
 
     /// Queues several requests with the tags of `requests`. They are sent as soon as the window permits.

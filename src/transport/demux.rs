@@ -216,7 +216,7 @@ impl MadDemux {
         self.wake();
     }
 
-    fn send(&self, transmit: &Transmit) {
+    pub(super) fn send(&self, transmit: &Transmit) {
         let error = match self.port.get().and_then(Weak::upgrade) {
             Some(port) => match post(&*port, transmit) {
                 Ok(()) => return,

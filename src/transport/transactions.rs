@@ -412,8 +412,9 @@ impl Transactions {
     ) {
         self.counters.ended(request, &result);
         let Some(id) = batch else { return };
+        let window = self.window();
         let Some(batch) = &mut self.batches[id.0] else { return };
-        let is_urgent = batch.ended(tag, result);
+        let is_urgent = batch.ended(tag, result, window);
         if is_urgent && batch.waker.is_some() && !self.to_wake.contains(&id) {
             self.to_wake.push(id);
         }

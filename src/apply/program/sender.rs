@@ -16,6 +16,10 @@ use tokio::time::Instant;
 /// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
 
+/// Sets that are queued at first. Each result makes room for one more, up to [`MAX_OUTSTANDING_SETS`]: to queue
+/// them all takes milliseconds, in which a machine with few cores sends nothing.
+const QUEUED_AT_FIRST: usize = 512;
+
 /// Secondary Sets are queued only while fewer Sets than this number of windows of the client wait for
 /// a response, because a Set that moves a path waits behind those that are queued when it becomes due.
 const MAX_WINDOWS_QUEUED: usize = 2;
@@ -31,6 +35,8 @@ type Held = (Sent, SmpRequest);
 /// The Sets of one phase that were submitted and have no result.
 pub(super) struct SetSender<'c, 'a> {
     batch: Tagged<Held>,
+    /// Maximum number of Sets queued now.
+    room: usize,
     control: &'c mut ApplyControl<'a>,
     /// Sets to silent devices.
     held: BTreeMap<NodeId, Vec<Held>>,
@@ -55,6 +61,7 @@ impl<'c, 'a> SetSender<'c, 'a> {
     pub(super) fn new(client: &SmpClient, control: &'c mut ApplyControl<'a>) -> Self {
         Self {
             batch: Tagged::new(client),
+            room: QUEUED_AT_FIRST,
             client: client.clone(),
             control,
             held: BTreeMap::new(),
@@ -66,7 +73,7 @@ impl<'c, 'a> SetSender<'c, 'a> {
 
     /// True if another Set may be submitted.
     pub(super) fn has_room(&self) -> bool {
-        !self.is_stopped() && self.batch.outstanding() < MAX_OUTSTANDING_SETS
+        !self.is_stopped() && self.batch.outstanding() < self.room
     }
 
     /// True if another Set may be submitted that neither moves nor restores a path.
@@ -129,6 +136,7 @@ impl<'c, 'a> SetSender<'c, 'a> {
                 Some(None) => return None,
                 Some(Some(TaggedEvent::Stalled((sent, request)))) => self.stalled(sent, request),
                 Some(Some(TaggedEvent::Result((sent, _), result))) => {
+                    self.room = MAX_OUTSTANDING_SETS.min(self.room + 1);
                     if self.doubled.remove(&step(&sent)) {
                         if is_silence(&result) {
                             continue;
