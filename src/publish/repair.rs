@@ -1,7 +1,7 @@
 //! The routes of torus-2QoS around damage that its rules exclude (`torus_repair`), in numbers.
 
 use crate::plan::Plan;
-use crate::plan::routing::torus::Torus;
+use crate::plan::routing::torus::{Torus, TorusRepair};
 use serde::Serialize;
 
 /// Detours in ordered pairs of switches; a hop is a link between switches.
@@ -28,16 +28,15 @@ pub struct RepairView {
 impl RepairView {
     /// `None` where torus-2QoS itself or another engine routes.
     pub fn of(plan: &Plan) -> Option<Self> {
-        let repair = Torus::of(&plan.routing)?.repair()?;
-        let detours = repair.detours.max(1) as f64;
+        let TorusRepair { summary, unrouted, stats } = Torus::of(&plan.routing)?.repair()?;
         Some(Self {
-            mean_hops: repair.hops as f64 / detours,
-            mean_undamaged_hops: repair.undamaged_hops as f64 / detours,
-            summary: repair.summary,
-            pairs: repair.pairs,
-            detours: repair.detours,
-            unrouted: repair.unrouted,
-            longest_hops: repair.longest.into(),
+            summary,
+            pairs: stats.pairs,
+            detours: stats.detours,
+            unrouted,
+            mean_hops: stats.mean_hops(),
+            mean_undamaged_hops: stats.mean_undamaged_hops(),
+            longest_hops: stats.longest.into(),
             restored_by: restored_by(plan),
         })
     }

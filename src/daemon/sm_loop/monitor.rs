@@ -406,7 +406,8 @@ impl Monitor {
 }
 
 fn repair_notice(plan: &Plan) -> Option<RepairNotice> {
-    let TorusRepair { summary, detours, unrouted, .. } = Torus::of(&plan.routing)?.repair()?;
+    let TorusRepair { summary, unrouted, stats } = Torus::of(&plan.routing)?.repair()?;
+    let detours = stats.detours;
     Some(RepairNotice { summary, detours, unrouted, restored_by: restored_by(plan) })
 }
 

@@ -110,7 +110,7 @@ pub(crate) use checks::{config_findings, without_qos};
 pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use layout::{Ring, TorusLayout};
-pub use repair::{LostPart, UnroutedPair};
+pub use repair::{DetourStats, LostPart, UnroutedPair};
 pub use route::Torus2Qos;
 pub use routed::{Torus, TorusRepair};
 pub use sl2vl::{PortClass, VlCounts};

@@ -5,7 +5,7 @@ use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::{DatelineBits, QOS_BIT, SOURCE_OUTSIDE, path_sl, source_key};
-use super::repair::{RepairedRoutes, UnroutedPair};
+use super::repair::{DetourStats, RepairedRoutes, UnroutedPair};
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
@@ -60,18 +60,9 @@ pub struct Torus {
 pub struct TorusRepair {
     /// The missing parts and what they do to the routes, in words.
     pub summary: String,
-    /// Ordered pairs of switches.
-    pub pairs: usize,
-    /// Those whose path differs from that of the undamaged torus.
-    pub detours: usize,
-    /// Those without a route.
+    /// Ordered pairs of switches without a route.
     pub unrouted: usize,
-    /// Sum of the channels of detours.
-    pub hops: u64,
-    /// Sum of the channels of the paths of the same pairs in the undamaged torus.
-    pub undamaged_hops: u64,
-    /// Number of channels of the longest detour.
-    pub longest: u16,
+    pub stats: DetourStats,
 }
 
 impl Torus {
@@ -176,12 +167,8 @@ impl Torus {
         let repaired = self.parts.repaired.as_ref()?;
         Some(TorusRepair {
             summary: repair::overview(&self.parts.grid, repaired),
-            pairs: repaired.stats.pairs,
-            detours: repaired.stats.detours,
             unrouted: repaired.unrouted.len(),
-            hops: repaired.stats.hops,
-            undamaged_hops: repaired.stats.healthy_hops,
-            longest: repaired.stats.longest,
+            stats: repaired.stats,
         })
     }
 

@@ -60,7 +60,7 @@ mod tree;
 pub(super) use acceptance::routes;
 pub(super) use report::{because, overview, placed_by_completion, summary};
 pub(super) use result::RepairedRoutes;
-pub use result::{LostPart, UnroutedPair};
+pub use result::{DetourStats, LostPart, UnroutedPair};
 pub(super) use tree::SpanningTree;
 
 use super::grid::Grid;

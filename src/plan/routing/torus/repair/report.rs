@@ -72,7 +72,6 @@ pub(in crate::plan::routing::torus) fn summary(grid: &Grid, routes: &RepairedRou
 /// What is missing, and what that does to the routes.
 pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRoutes) -> String {
     let stats = &routes.stats;
-    let routed_around = stats.detours.max(1) as f64;
     let connected = match routes.unrouted.len() {
         0 => "all connected".to_owned(),
         count => {
@@ -84,8 +83,8 @@ pub(in crate::plan::routing::torus) fn overview(grid: &Grid, routes: &RepairedRo
         count => format!(
             "routed around: {count} of {} pairs of switches use detours (mean {:.1} hops instead of {:.1}, longest {})",
             stats.pairs,
-            stats.hops as f64 / routed_around,
-            stats.healthy_hops as f64 / routed_around,
+            stats.mean_hops(),
+            stats.mean_undamaged_hops(),
             stats.longest
         ),
     };

@@ -73,17 +73,29 @@ pub struct UnroutedPair {
 
 /// How much of a torus uses detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::plan::routing::torus) struct DetourStats {
+pub struct DetourStats {
     /// Ordered pairs of switches.
     pub pairs: usize,
-    /// Those whose path is not the healthy one.
+    /// The pairs whose path differs from that of the undamaged torus.
     pub detours: usize,
-    /// Sum of the channels of these paths.
-    pub hops: u64,
-    /// Sum of the channels of the healthy paths of the same pairs.
-    pub healthy_hops: u64,
+    /// Sum of the channels of detours.
+    hops: u64,
+    /// Sum of the channels of the paths of the same pairs in the undamaged torus.
+    undamaged_hops: u64,
     /// Channels of the longest detour.
     pub longest: u16,
+}
+
+impl DetourStats {
+    /// Mean length of detours, in channels.
+    pub fn mean_hops(&self) -> f64 {
+        self.hops as f64 / self.detours.max(1) as f64
+    }
+
+    /// Mean length of the paths of the same pairs in the undamaged torus, in channels.
+    pub fn mean_undamaged_hops(&self) -> f64 {
+        self.undamaged_hops as f64 / self.detours.max(1) as f64
+    }
 }
 
 /// The replaced next hop of a switch for a destination.
@@ -133,7 +145,7 @@ impl RepairedRoutes {
                 }
                 stats.detours += 1;
                 stats.hops += u64::from(detour.hops);
-                stats.healthy_hops += u64::from(complete.routes.hops(detour.at, to));
+                stats.undamaged_hops += u64::from(complete.routes.hops(detour.at, to));
                 stats.longest = stats.longest.max(detour.hops.into());
             }
         }
