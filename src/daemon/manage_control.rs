@@ -21,27 +21,17 @@ static NEXT_REQUEST: AtomicU64 = AtomicU64::new(1);
 
 /// The daemon as the management interface controls it.
 pub struct ManageControl {
-    events: mpsc::WeakUnboundedSender<SmEvent>,
-    perf: mpsc::WeakSender<PerfRequest>,
-    feed: Feed,
-    subnet: watch::Receiver<Option<Arc<Subnet>>>,
-    recordings: Arc<Recordings>,
+    pub events: mpsc::WeakUnboundedSender<SmEvent>,
+    pub perf: mpsc::WeakSender<PerfRequest>,
+    pub feed: Feed,
+    pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    pub recordings: Arc<Recordings>,
     /// `None` if the log is not that of this daemon.
-    log: Option<LogHandle>,
-    shutdown: watch::Sender<bool>,
+    pub log: Option<LogHandle>,
+    pub shutdown: watch::Sender<bool>,
 }
 
 impl ManageControl {
-    pub fn new(
-        (events, perf): (mpsc::WeakUnboundedSender<SmEvent>, mpsc::WeakSender<PerfRequest>),
-        feed: Feed,
-        subnet: watch::Receiver<Option<Arc<Subnet>>>,
-        recordings: Arc<Recordings>,
-        (log, shutdown): (Option<LogHandle>, watch::Sender<bool>),
-    ) -> Self {
-        Self { events, perf, feed, subnet, recordings, log, shutdown }
-    }
-
     fn send(&self, event: SmEvent) -> Result<(), String> {
         let sent = self.events.upgrade().is_some_and(|events| events.send(event).is_ok());
         if sent { Ok(()) } else { Err("the daemon is about to end".to_owned()) }

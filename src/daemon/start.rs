@@ -183,11 +183,15 @@ impl Daemon {
     }
 
     fn control(&self, log: Option<LogHandle>, shutdown: watch::Sender<bool>) -> ManageControl {
-        let events = self.queues.events.0.downgrade();
-        let feed = self.shared.feed.clone();
-        let perf = self.queues.perf_commands.0.downgrade();
-        let recordings = self.setup.recordings.clone();
-        ManageControl::new((events, perf), feed, self.subnet(), recordings, (log, shutdown))
+        ManageControl {
+            events: self.queues.events.0.downgrade(),
+            perf: self.queues.perf_commands.0.downgrade(),
+            feed: self.shared.feed.clone(),
+            subnet: self.subnet(),
+            recordings: self.setup.recordings.clone(),
+            log,
+            shutdown,
+        }
     }
 
     /// The sources of the management interface, once; `None` from the second call on. `log` and
