@@ -18,7 +18,7 @@
 //! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
 //!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
-//! * [`console`]: OpenSM's console;
+//! * [`console`]: OpenSM's console; `perf_text`: what it and a client print of the performance manager;
 //! * [`page`]: the page for browsers; [`api`]: the resources under `/v1`, one file each;
 //!   [`metrics`]: `/metrics`;
 //! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.
@@ -38,6 +38,7 @@ pub mod metrics;
 pub mod missing;
 pub mod offenders;
 pub mod page;
+mod perf_text;
 pub mod sa_names;
 pub mod sa_query;
 pub mod server;

@@ -8,6 +8,7 @@ use crate::cli::CommandFailure;
 use crate::cli::manage::ActionArgs;
 use crate::cli::output::print;
 use crate::fabric::node_name::split_port;
+use crate::manage::perf_text::{PerfStateText, REDIRECTIONS_TITLE, RedirectionText};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -60,24 +61,18 @@ async fn counters(
     print(&String::from_utf8_lossy(&reply)).map(drop)
 }
 
-/// The state as OpenSM's console shows it.
+/// The state as OpenSM's console shows it, and the last sweep.
 fn state(reply: &Value) -> String {
     let last = &reply["last_sweep"];
-    let mut out = format!(
-        "Performance Manager status:\n\
-         state                        : {}\n\
-         sweep state                  : {}\n\
-         sweep time                   : {}s\n\
-         outstanding queries max      : {}\n\
-         remove missing nodes from DB : {}\n\
-         query ClassPortInfo          : {}\n",
-        choose(&reply["enabled"], "Enabled", "Disabled"),
-        choose(&reply["sweeping"], "Active", "Sleeping"),
-        reply["sweep_time_seconds"],
-        reply["max_outstanding_queries"],
-        choose(&reply["removes_nodes"], "TRUE", "FALSE"),
-        choose(&reply["queries_class_port_info"], "TRUE", "FALSE"),
-    );
+    let state = PerfStateText {
+        is_enabled: reply["enabled"] == true,
+        is_sweeping: reply["sweeping"] == true,
+        sweep_time: reply["sweep_time_seconds"].to_string(),
+        outstanding: format!("outstanding queries max      : {}", reply["max_outstanding_queries"]),
+        removes_nodes: reply["removes_nodes"] == true,
+        queries_class_port_info: reply["queries_class_port_info"] == true,
+    };
+    let mut out = state.to_string();
     if !last.is_null() {
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -92,24 +87,20 @@ fn state(reply: &Value) -> String {
     out
 }
 
-fn choose(value: &Value, yes: &'static str, no: &'static str) -> &'static str {
-    if *value == true { yes } else { no }
-}
-
 fn redirections(reply: &Value) -> String {
-    let mut out = "\nRedirection Table\n-----------------\n".to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let mut out = REDIRECTIONS_TITLE.to_owned();
     for row in list(&reply["redirections"]) {
-        let _ = writeln!(
-            out,
-            "   {} port {}: LID {}->{} PKey {} QP 0x{:x} PKey Index {}",
-            text(&row["node"]),
-            row["port"],
-            row["from_lid"],
-            row["to_lid"],
-            text(&row["pkey"]),
-            row["to_queue_pair"].as_u64().unwrap_or(0),
-            row["pkey_index"],
-        );
+        let redirection = RedirectionText {
+            node: text(&row["node"]),
+            port: number(&row["port"]),
+            from_lid: number(&row["from_lid"]),
+            to_lid: number(&row["to_lid"]),
+            pkey: text(&row["pkey"]),
+            queue_pair: number(&row["to_queue_pair"]),
+            pkey_index: number(&row["pkey_index"]),
+        };
+        out += &redirection.to_string();
     }
     out
 }

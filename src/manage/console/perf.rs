@@ -2,11 +2,11 @@
 
 use super::ConsoleSources;
 use crate::manage::action::OperatorAction;
+use crate::manage::perf_text::{PerfStateText, REDIRECTIONS_TITLE, RedirectionText};
 use crate::perfmgr::command::PerfCommand;
 use crate::perfmgr::database::{Database, NodeEntry};
 use crate::perfmgr::dump;
 use crate::perfmgr::redirection::RedirectedPort;
-use std::fmt::Write as _;
 
 pub(super) const USAGE: &str = "perfmgr(pm) [enable|disable
              |clear_counters|dump_counters|print_counters(pc)|print_errors(pe)
@@ -65,18 +65,15 @@ fn command(sources: &ConsoleSources, text: &str) -> String {
 fn state(sources: &ConsoleSources) -> String {
     let status = sources.perf.load();
     let settings = &status.settings;
-    format!(
-        "Performance Manager status:\nstate                        : {}\n\
-         sweep state                  : {}\nsweep time                   : {}s\n\
-         outstanding queries/max      : 0/{}\nremove missing nodes from DB : {}\n\
-         query ClassPortInfo          : {}\n",
-        if settings.is_enabled { "Enabled" } else { "Disabled" },
-        if status.is_sweeping { "Active" } else { "Sleeping" },
-        settings.sweep_time_s,
-        status.max_outstanding,
-        if settings.removes_nodes { "TRUE" } else { "FALSE" },
-        if settings.queries_class_port_info { "TRUE" } else { "FALSE" },
-    )
+    let state = PerfStateText {
+        is_enabled: settings.is_enabled,
+        is_sweeping: status.is_sweeping,
+        sweep_time: settings.sweep_time_s.to_string(),
+        outstanding: format!("outstanding queries/max      : 0/{}", status.max_outstanding),
+        removes_nodes: settings.removes_nodes,
+        queries_class_port_info: settings.queries_class_port_info,
+    };
+    state.to_string()
 }
 
 fn not_found(name: &str) -> String {
@@ -121,7 +118,7 @@ fn errors(database: &Database, name: &str) -> String {
 
 /// `dump_redir [NODE]`.
 fn redirections(database: &Database, ports: &[RedirectedPort], name: &str) -> String {
-    let mut text = "\nRedirection Table\n-----------------\n".to_owned();
+    let mut text = REDIRECTIONS_TITLE.to_owned();
     let node = database.find(name);
     if !name.is_empty() && node.is_none() {
         return text + &not_found(name);
@@ -129,12 +126,16 @@ fn redirections(database: &Database, ports: &[RedirectedPort], name: &str) -> St
     for RedirectedPort { node, port, from, to } in
         ports.iter().filter(|port| node.is_none_or(|node| node.guid == port.node))
     {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "   {node} port {port}: LID {from}->{} PKey {} QP 0x{:x} PKey Index {}",
-            to.lid, to.pkey, to.qpn, to.pkey_index
-        );
+        let redirection = RedirectionText {
+            node: &node.to_string(),
+            port: port.0.into(),
+            from_lid: from.0.into(),
+            to_lid: to.lid.0.into(),
+            pkey: &to.pkey.to_string(),
+            queue_pair: to.qpn.into(),
+            pkey_index: to.pkey_index.into(),
+        };
+        text += &redirection.to_string();
     }
     text
 }
