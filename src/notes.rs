@@ -102,6 +102,11 @@ pub fn counted(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
+/// The state of something that can be switched on.
+pub fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::baseline_cache::CarriedBaseline;
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
-use crate::notes::{Note, Severity, counted};
+use crate::notes::{Note, Severity, counted, on_or_off};
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::adaptive::modes::AdaptiveModes;
@@ -380,10 +380,6 @@ impl VendorManager {
             counted(counts.failed, "switch", "switches")
         );
     }
-}
-
-fn on_or_off(is_on: bool) -> &'static str {
-    if is_on { "on" } else { "off" }
 }
 
 fn reorders(

@@ -2,7 +2,7 @@
 
 use super::table::TextTable;
 use super::values::{list, text};
-use crate::notes::counted;
+use crate::notes::{counted, on_or_off};
 use serde_json::Value;
 
 /// The reply of `/v1/adaptive` as text; of a single switch with all its groups.
@@ -12,8 +12,8 @@ pub(super) fn switches(reply: &Value) -> String {
     let rule = reply["rule"].as_str().map_or(String::new(), |rule| format!(", groups of {rule}"));
     let mut out = format!(
         "adaptive routing {}, local repair {}{rule}: {}, {} static\n",
-        on_or_off(&reply["adaptive_routing"]),
-        on_or_off(&reply["local_repair"]),
+        on_or_off(reply["adaptive_routing"] == true),
+        on_or_off(reply["local_repair"] == true),
         counted(switches.len(), "capable switch", "capable switches"),
         counted(masked.len(), "LID", "LIDs"),
     );
@@ -39,8 +39,4 @@ pub(super) fn switches(reply: &Value) -> String {
         }
     }
     out
-}
-
-fn on_or_off(is_on: &Value) -> &str {
-    if *is_on == true { "on" } else { "off" }
 }
