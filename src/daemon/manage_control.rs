@@ -44,7 +44,7 @@ impl ManageControl {
 
     /// Sends an action that only a master carries out.
     fn send_to_master(&self, request: RequestId, action: OperatorAction) -> Result<(), String> {
-        let state = self.feed.status.load().sm.state;
+        let state = self.feed.status.load().managers.own.state;
         if state != SmState::Master {
             return Err(format!("this SM is not master: its state is {state}"));
         }

@@ -207,7 +207,7 @@ impl Parts<'_> {
             .with_feed(self.shared.feed.events.clone())
             .with_activity(self.shared.activity.clone())
             .with_replicas(replicas)
-            .with_offenders(self.shared.feed.status.load().offenders.clone())
+            .with_offenders(self.shared.feed.status.load().handles.offenders.clone())
     }
 }
 

@@ -96,7 +96,7 @@ impl Daemon {
         let activity = ActivityReport::new(&setup.files.dump_dir, &setup.options, events.clone());
         let status = Monitor::first_status(sm_status, &setup.options, client.meter());
         let sm_status = watch::Sender::new(sm_status);
-        let replicated = status.replication.clone();
+        let replicated = status.handles.replication.clone();
         let (accept, accepted) = mpsc::channel(MAX_QUEUED_ACCEPTANCES);
         let feed = Feed {
             status: Arc::new(ArcSwap::from_pointee(status)),

@@ -261,18 +261,64 @@ pub struct ConfigStatus {
     pub start_error: Option<String>,
 }
 
-/// The state of the SM loop.
-#[derive(Clone, Debug)]
-pub struct LoopStatus {
-    /// Start of the daemon.
-    pub started: DateTime<Utc>,
+/// Work under way or due in the SM loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoopWork {
     pub activity: Activity,
     /// False while an operator inhibits sweeps.
     pub is_sweeping_enabled: bool,
     /// Events that the loop has received and not handled.
     pub queued_events: usize,
-    pub sm: SmStatus,
-    pub managers: Vec<OtherSm>,
+}
+
+/// This SM and the other ones of the fabric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagersStatus {
+    pub own: SmStatus,
+    pub others: Vec<OtherSm>,
+    /// The master because of which this SM stays in DISCOVERING.
+    pub foreign_master: Option<ForeignMaster>,
+}
+
+/// Records and counts of the SM loop since the start of the daemon.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LoopHistory {
+    /// The last sweeps, latest last.
+    pub sweeps: VecDeque<SweepRecord>,
+    /// The last reconfigurations, latest last.
+    pub reconfigurations: VecDeque<ReconfigureRecord>,
+    pub statistics: LoopStatistics,
+}
+
+/// Irregularities of the fabric that the sweeps found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FabricAnomalies {
+    pub own_port: OwnPortChanges,
+    pub unresponsive: UnresponsiveStatus,
+    /// Links that went down within a minute, or are quarantined because they flap.
+    pub link_downs: Arc<Vec<LinkDowns>>,
+}
+
+/// Handles of states that other tasks update: a reader gets the present ones, which may be later than the
+/// rest of the snapshot.
+#[derive(Clone, Debug)]
+pub struct StatusHandles {
+    /// Counters of subnet management.
+    pub smps: SmpMeter,
+    /// Connections with other instances.
+    pub replication: SharedStatus,
+    /// Counts of sources that send what only defective or hostile programs send.
+    pub offenders: Arc<Offenders>,
+    pub file_problems: Arc<FileProblem>,
+}
+
+/// The state of the SM loop.
+#[derive(Clone, Debug)]
+pub struct LoopStatus {
+    /// Start of the daemon.
+    pub started: DateTime<Utc>,
+    pub work: LoopWork,
+    pub managers: ManagersStatus,
     pub options: Arc<Options>,
     pub config: Arc<ConfigStatus>,
     /// The last observed fabric, with the states that devices acknowledged since.
@@ -280,26 +326,10 @@ pub struct LoopStatus {
     /// The published subnet; `None` while this SM is not master of a configured subnet.
     pub subnet: Option<Arc<Subnet>>,
     /// Why the last reconfiguration ended without a plan; `None` while a plan is in force.
-    pub refused: Option<Arc<PlanRejected>>,
-    /// The last sweeps, latest last.
-    pub sweeps: VecDeque<SweepRecord>,
-    /// The last reconfigurations, latest last.
-    pub reconfigurations: VecDeque<ReconfigureRecord>,
-    pub statistics: LoopStatistics,
-    /// The present counters of subnet management.
-    pub smps: SmpMeter,
-    /// The present state of the connections with other instances.
-    pub replication: SharedStatus,
-    /// The present counts of sources that send what only defective or hostile programs send.
-    pub offenders: Arc<Offenders>,
-    pub own_port: OwnPortChanges,
-    pub unresponsive: UnresponsiveStatus,
-    /// The master because of which this SM stays in DISCOVERING.
-    pub foreign_master: Option<ForeignMaster>,
-    /// Links that went down within a minute, or are quarantined because they flap.
-    pub link_downs: Arc<Vec<LinkDowns>>,
-    /// The present problem of writing files.
-    pub file_problems: Arc<FileProblem>,
+    pub rejected: Option<Arc<PlanRejected>>,
+    pub history: LoopHistory,
+    pub anomalies: FabricAnomalies,
+    pub handles: StatusHandles,
 }
 
 /// Why files cannot be written now.

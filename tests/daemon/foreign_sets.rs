@@ -32,13 +32,13 @@ async fn the_manager_recovers_its_port_and_says_so() {
     assert_eq!(cluster.fabric.port_info(host, PortNum(1)).expect("it").lid(), own.lid());
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let status = sm.management.as_ref().expect("not taken").live.status.load();
-    assert_eq!(status.own_port.count, 1);
+    assert_eq!(status.anomalies.own_port.count, 1);
     let expected = format!(
         "LID 77 instead of {}, master SM at LID 78 instead of {}",
         own.lid(),
         own.master_sm_lid()
     );
-    assert_eq!(status.own_port.last, Some(expected));
+    assert_eq!(status.anomalies.own_port.last, Some(expected));
 }
 
 /// A storm of traps with changing contents, and traps that a host cannot have.
@@ -70,7 +70,7 @@ async fn sources_of_floods_and_forgeries_are_counted() {
     settle().await;
     let status = sm.management.as_ref().expect("not taken").live.status.load();
     let expected = [((own, Offence::TrapFlood), 600 - 256), ((own, Offence::ImpossibleTrap), 3)];
-    assert_eq!(status.offenders.list(), expected);
+    assert_eq!(status.handles.offenders.list(), expected);
 }
 
 /// A false manager that knows the SM_Key hands over to the master again and again: that causes few
@@ -96,6 +96,7 @@ async fn a_master_acts_on_few_handovers() {
     assert_eq!(sm.state(), SmState::Master);
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let status = sm.management.as_ref().expect("not taken").live.status.load();
-    let refused = status.offenders.list().into_iter().map(|((_, kind), count)| (kind, count));
+    let refused =
+        status.handles.offenders.list().into_iter().map(|((_, kind), count)| (kind, count));
     assert_eq!(refused.collect::<Vec<_>>(), [(Offence::RefusedSmInfo, 149)]);
 }

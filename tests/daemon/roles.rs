@@ -162,7 +162,7 @@ async fn a_priority_changed_at_run_time_moves_the_mastership() {
     assert_eq!(cluster.faults(&first.sm), [""; 0]);
     // The port is as the other master has left it, and nobody else has changed it.
     let status = first.sm.management.as_ref().expect("not taken").live.status.load();
-    assert_eq!(status.own_port.last, None);
+    assert_eq!(status.anomalies.own_port.last, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,14 +237,17 @@ async fn a_newcomer_with_another_key_does_not_become_a_second_master() {
         }
         assert_eq!(cluster.fabric.sets(), 0, "{key:?}");
         let status = own.management.as_ref().expect("not taken").live.status.load();
-        let blocking = status.foreign_master.as_ref().expect("a reason");
-        assert_eq!(blocking.guid, status.managers[0].guid);
+        let blocking = status.managers.foreign_master.as_ref().expect("a reason");
+        assert_eq!(blocking.guid, status.managers.others[0].guid);
         // It becomes master when the other one is gone.
         master.stop().await;
         sleep(Duration::from_secs(25)).await;
         assert_eq!(states(&site, [B]).await, [Some(Master)]);
         assert_eq!(cluster.faults(&own), [""; 0]);
-        assert_eq!(own.management.as_ref().expect("it").live.status.load().foreign_master, None);
+        assert_eq!(
+            own.management.as_ref().expect("it").live.status.load().managers.foreign_master,
+            None
+        );
     }
 }
 

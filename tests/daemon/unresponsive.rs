@@ -31,7 +31,7 @@ fn status(sm: &Sm) -> Arc<LoopStatus> {
 }
 
 fn unresponsive(sm: &Sm) -> Vec<Guid> {
-    status(sm).unresponsive.devices.iter().map(|device| device.guid).collect()
+    status(sm).anomalies.unresponsive.devices.iter().map(|device| device.guid).collect()
 }
 
 fn is_known(sm: &Sm, guid: Guid) -> bool {
@@ -96,7 +96,7 @@ async fn a_hung_switch_keeps_its_routes_until_the_time_limit() {
     let since = Instant::now();
     sleep(Duration::from_secs(250)).await;
     assert_eq!((cluster.tables(), cluster.fabric.sets()), (tables, 0));
-    assert!(!status(&sm).unresponsive.is_alarm);
+    assert!(!status(&sm).anomalies.unresponsive.is_alarm);
     // It is routed around when the limit has passed.
     until(120, || !is_known(&sm, hung)).await;
     assert!(since.elapsed() >= Duration::from_secs(300), "{:?}", since.elapsed());
@@ -242,14 +242,14 @@ async fn half_a_fabric_that_falls_silent_raises_an_alarm_and_changes_nothing() {
         switches.map(|node| node.guid).filter(|&guid| guid != own).step_by(2).collect();
     cluster.fabric.reset_counters();
     assert!(silent.iter().all(|&guid| cluster.fabric.silence(guid)));
-    until(60, || status(&sm).unresponsive.is_alarm).await;
+    until(60, || status(&sm).anomalies.unresponsive.is_alarm).await;
     sleep(Duration::from_secs(600)).await;
     assert_eq!((cluster.tables(), cluster.fabric.sets()), (tables.clone(), 0));
     let unresponsive_now = unresponsive(&sm);
     assert!(silent.iter().all(|guid| unresponsive_now.contains(guid)), "{unresponsive_now:?}");
     assert!(silent.iter().all(|&guid| cluster.fabric.revive(guid)));
     until(90, || unresponsive(&sm).is_empty()).await;
-    assert!(!status(&sm).unresponsive.is_alarm);
+    assert!(!status(&sm).anomalies.unresponsive.is_alarm);
     assert_eq!(cluster.tables(), tables);
     assert_eq!(cluster.faults(&sm), [] as [String; 0]);
 }

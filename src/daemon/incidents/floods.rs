@@ -35,7 +35,7 @@ impl FactSource for FloodSource {
         if view.watched.is_none() {
             return;
         }
-        let mut offences = view.status.offenders.list();
+        let mut offences = view.status.handles.offenders.list();
         offences.extend_from_slice(self.sa_offences.counts(view.instant));
         let floods = self.watch.look(&offences, view.instant);
         facts.floods.extend(floods.into_iter().map(|flood| named(view.status, flood)));

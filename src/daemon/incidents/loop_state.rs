@@ -36,7 +36,7 @@ impl FactSource for StatusSource {
         facts.managers.extend(managers(status));
         facts.own.extend(own(status));
         let Some(watched) = view.watched else { return };
-        facts.losses.is_mass_silence = status.unresponsive.is_alarm;
+        facts.losses.is_mass_silence = status.anomalies.unresponsive.is_alarm;
         facts.cables.faulty.extend(flapping(status, watched.fabric));
         facts.losses.returned_cables = self.returned(status, watched.fabric, view.instant);
         facts.cables.faulty.extend(error_traps(status, watched.fabric));
@@ -49,7 +49,7 @@ impl StatusSource {
     fn returned(&mut self, status: &LoopStatus, fabric: &Fabric, now: Instant) -> Vec<Cable> {
         let before = std::mem::take(&mut self.downs);
         let mut returned = Vec::new();
-        for link in status.link_downs.iter() {
+        for link in status.anomalies.link_downs.iter() {
             let known = before.get(&link.ends).filter(|(downs, _)| *downs == link.downs);
             let (downs, since) = known.copied().unwrap_or((link.downs, now));
             self.downs.insert(link.ends, (downs, since));
@@ -63,7 +63,7 @@ impl StatusSource {
 
     /// The last reconfiguration that wrote routes, unless it was reported before.
     fn reroute(&mut self, status: &LoopStatus) -> Option<Reroute> {
-        let record = status.reconfigurations.iter().rev().find(|record| {
+        let record = status.history.reconfigurations.iter().rev().find(|record| {
             record.result == ReconfigureResult::Up && record.figures.lft_blocks > 0
         })?;
         if self.last_reroute.replace(record.ended) == Some(record.ended) {
@@ -97,7 +97,11 @@ fn named(fabric: &Fabric, ends: [End; 2]) -> Cable {
 
 fn flapping(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
     let fewest = MIN_FLAPS.into_iter().min().unwrap_or(0);
-    let often = status.link_downs.iter().filter(|link| link.is_quarantined || link.downs >= fewest);
+    let often = status
+        .anomalies
+        .link_downs
+        .iter()
+        .filter(|link| link.is_quarantined || link.downs >= fewest);
     let links = often.map(|link| {
         let cable = named(fabric, link.ends);
         let limit = MIN_FLAPS[usize::from(!cable.joins_switches())];
@@ -126,7 +130,7 @@ fn error_traps(status: &LoopStatus, fabric: &Fabric) -> Vec<FaultyCable> {
 }
 
 fn managers(status: &LoopStatus) -> Vec<ForeignManager> {
-    let foreign = status.foreign_master.iter().map(|master| ForeignManager {
+    let foreign = status.managers.foreign_master.iter().map(|master| ForeignManager {
         guid: master.guid,
         text: format!(
             "the subnet manager on {} is master with another SM_Key, so that this one waits",
@@ -150,7 +154,7 @@ fn own(status: &LoopStatus) -> Vec<OwnFault> {
         ),
         repair: "correct the file, then reload the configuration".to_owned(),
     });
-    let files = status.file_problems.get().map(|problem| OwnFault {
+    let files = status.handles.file_problems.get().map(|problem| OwnFault {
         resource: "files",
         text: format!("files cannot be written: {problem}"),
         repair: "free space, or correct the permissions of the folder".to_owned(),

@@ -18,7 +18,7 @@ pub struct LostParts {
 impl LostParts {
     /// Updates the register with a new snapshot.
     pub fn follow(&mut self, status: &LoopStatus) {
-        if status.sm.state != SmState::Master {
+        if status.managers.own.state != SmState::Master {
             self.fabric = None;
             return;
         }
@@ -59,6 +59,6 @@ impl LostParts {
 /// Links that are treated as down, although they are plugged in.
 fn quarantined(status: &LoopStatus) -> BTreeSet<[End; 2]> {
     let published = status.subnet.iter().flat_map(|subnet| &subnet.devices.quarantined);
-    let flapping = status.link_downs.iter().filter(|link| link.is_quarantined);
+    let flapping = status.anomalies.link_downs.iter().filter(|link| link.is_quarantined);
     published.map(|link| link.ends).chain(flapping.map(|link| link.ends)).collect()
 }

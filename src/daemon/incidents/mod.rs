@@ -150,7 +150,7 @@ impl IncidentKeeper {
         loop {
             let status = self.connections.status.load();
             self.losses.follow(&status);
-            let is_idle = status.activity == Activity::Idle && status.queued_events == 0;
+            let is_idle = status.work.activity == Activity::Idle && status.work.queued_events == 0;
             drop(status);
             let is_quiet =
                 timeout(QUIET_TIME, self.connections.published.notified()).await.is_err();
@@ -162,7 +162,7 @@ impl IncidentKeeper {
 
     fn observe(&mut self) {
         let status = self.connections.status.load_full();
-        let is_master = status.sm.state == SmState::Master;
+        let is_master = status.managers.own.state == SmState::Master;
         let became_master = is_master && !std::mem::replace(&mut self.was_master, is_master);
         if became_master && let Some(text) = self.connections.shared.take_received() {
             self.restore(text, "the former master");
@@ -178,7 +178,7 @@ impl IncidentKeeper {
         if became_master {
             self.journal.end_waiting(now, &self.connections);
         }
-        let is_known = status.subnet.is_some() || status.refused.is_some();
+        let is_known = status.subnet.is_some() || status.rejected.is_some();
         let Some(fabric) = self.losses.fabric.clone().filter(|_| is_known) else { return };
         self.journal.release(Instant::now());
         let mut facts = self.facts(&status, Some(&fabric));

@@ -200,9 +200,9 @@ fn exchanged(
 }
 
 fn routing(status: &LoopStatus, in_force: &RoutingFacts) -> RoutingFacts {
-    let Some(refused) = &status.refused else { return in_force.clone() };
-    let headline = refused.headline.clone();
-    let notes = refused.notes.iter().filter(|note| note.severity == Severity::Warning);
+    let Some(plan) = &status.rejected else { return in_force.clone() };
+    let headline = plan.headline.clone();
+    let notes = plan.notes.iter().filter(|note| note.severity == Severity::Warning);
     let repairs: Vec<String> = notes.map(|note| note.text.clone()).collect();
     let rejected = Some(format!("no valid plan, the devices keep their tables: {headline}"));
     RoutingFacts { rejected, repairs, ..in_force.clone() }

@@ -167,7 +167,7 @@ impl ServiceProgress {
     fn is_made(&mut self, status: &Arc<LoopStatus>) -> bool {
         match &self.last {
             Some((last, since)) if Arc::ptr_eq(last, status) => {
-                status.activity == Activity::Idle || since.elapsed() < MAX_PASS_TIME
+                status.work.activity == Activity::Idle || since.elapsed() < MAX_PASS_TIME
             }
             _ => {
                 self.last = Some((status.clone(), Instant::now()));
@@ -179,21 +179,21 @@ impl ServiceProgress {
 
 /// One line for `systemctl status`.
 fn status_text(status: &LoopStatus) -> String {
-    let mut parts = vec![status.sm.state.to_string()];
+    let mut parts = vec![status.managers.own.state.to_string()];
     if let Some(fabric) = &status.fabric {
         parts.push(counted(fabric.switches().len(), "switch", "switches"));
     }
-    if status.refused.is_some() {
+    if status.rejected.is_some() {
         parts.push("the routes were refused, the last ones stay".into());
     }
     if let Some(problem) = &status.config.error {
         parts.push(format!("configuration not read: {problem}"));
     }
-    parts.push(match status.activity {
+    parts.push(match status.work.activity {
         Activity::Sweeping(kind) => format!("{} sweep in progress", kind.name()),
         Activity::Reconfiguring => "configuration of the fabric in progress".into(),
-        Activity::Idle if !status.is_sweeping_enabled => "sweeps are inhibited".into(),
-        Activity::Idle => status.sweeps.back().map_or("no sweep yet".into(), last_sweep),
+        Activity::Idle if !status.work.is_sweeping_enabled => "sweeps are inhibited".into(),
+        Activity::Idle => status.history.sweeps.back().map_or("no sweep yet".into(), last_sweep),
     });
     parts.join("; ").replace(['\n', '\r'], " ")
 }

@@ -12,9 +12,9 @@ use crate::manage::event::{Event, RepairNotice};
 use crate::manage::fabric_changes::{link_end, name};
 use crate::manage::feed::{EventSender, Feed};
 use crate::manage::loop_status::{
-    Activity, Causes, ConfigStatus, ForeignMaster, LoopStatistics, LoopStatus, MAX_RECORDS,
-    OtherSm, OwnPortChanges, ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind,
-    SweepRecord, SweepResult, UnresponsiveStatus,
+    Activity, Causes, ConfigStatus, FabricAnomalies, ForeignMaster, LoopHistory, LoopStatus,
+    LoopWork, MAX_RECORDS, ManagersStatus, OtherSm, ReconfigureFigures, ReconfigureRecord,
+    ReconfigureResult, StatusHandles, SweepKind, SweepRecord, SweepResult, UnresponsiveStatus,
 };
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
@@ -56,12 +56,13 @@ impl Monitor {
     pub fn first_status(sm: SmStatus, options: &Options, smps: SmpMeter) -> LoopStatus {
         let now = Utc::now();
         LoopStatus {
-            is_sweeping_enabled: true,
             started: now,
-            activity: Activity::Idle,
-            queued_events: 0,
-            sm,
-            managers: Vec::new(),
+            work: LoopWork {
+                activity: Activity::Idle,
+                is_sweeping_enabled: true,
+                queued_events: 0,
+            },
+            managers: ManagersStatus { own: sm, others: Vec::new(), foreign_master: None },
             options: Arc::new(options.clone()),
             config: Arc::new(ConfigStatus {
                 files: Vec::new(),
@@ -71,18 +72,15 @@ impl Monitor {
             }),
             fabric: None,
             subnet: None,
-            refused: None,
-            sweeps: VecDeque::new(),
-            reconfigurations: VecDeque::new(),
-            statistics: LoopStatistics::default(),
-            smps,
-            replication: SharedStatus::default(),
-            offenders: Arc::default(),
-            own_port: OwnPortChanges::default(),
-            unresponsive: UnresponsiveStatus::default(),
-            foreign_master: None,
-            link_downs: Arc::default(),
-            file_problems: Arc::default(),
+            rejected: None,
+            history: LoopHistory::default(),
+            anomalies: FabricAnomalies::default(),
+            handles: StatusHandles {
+                smps,
+                replication: SharedStatus::default(),
+                offenders: Arc::default(),
+                file_problems: Arc::default(),
+            },
         }
     }
 
@@ -109,12 +107,12 @@ impl Monitor {
         queued: usize,
     ) {
         let status = &mut self.status;
-        status.activity = Activity::Idle;
-        status.queued_events = queued;
-        status.sm = *context.published.sm_status.borrow();
+        status.work.activity = Activity::Idle;
+        status.work.queued_events = queued;
+        status.managers.own = *context.published.sm_status.borrow();
         status.options = options.clone();
         status.subnet = context.published.subnet.borrow().clone();
-        status.refused = context.published.refused.borrow().clone();
+        status.rejected = context.published.refused.borrow().clone();
         if let Some(observation) = observation {
             status.fabric = Some(observation.fabric.clone());
             self.managers_seen(observation);
@@ -154,19 +152,19 @@ impl Monitor {
             state: info.state(),
         });
         let seen: Vec<OtherSm> = others.collect();
-        for sm in seen.iter().filter(|sm| !self.status.managers.contains(sm)) {
+        for sm in seen.iter().filter(|sm| !self.status.managers.others.contains(sm)) {
             self.feed.events.send(Event::SmFound {
                 guid: sm.guid.to_string(),
                 priority: sm.priority,
                 state: sm.state.to_string(),
             });
         }
-        for sm in &self.status.managers {
+        for sm in &self.status.managers.others {
             if seen.iter().all(|other| other.guid != sm.guid) {
                 self.feed.events.send(Event::SmLost { guid: sm.guid.to_string() });
             }
         }
-        self.status.managers = seen;
+        self.status.managers.others = seen;
     }
 
     pub fn role_changed(&mut self, state: SmState) {
@@ -175,7 +173,7 @@ impl Monitor {
     }
 
     pub fn trap(&mut self, trap: &TrapEvent) {
-        *self.status.statistics.traps.entry(trap.number).or_default() += 1;
+        *self.status.history.statistics.traps.entry(trap.number).or_default() += 1;
         self.feed.events.send(Event::Trap {
             number: trap.number,
             issuer: trap.issuer.0,
@@ -186,7 +184,7 @@ impl Monitor {
     }
 
     pub fn sweep_started(&mut self, kind: SweepKind, causes: &Causes) {
-        self.status.activity = Activity::Sweeping(kind);
+        self.status.work.activity = Activity::Sweeping(kind);
         self.store();
         let causes = causes.clone();
         self.feed.events.send(Event::SweepStarted { sweep: kind, causes });
@@ -194,8 +192,8 @@ impl Monitor {
 
     /// Another manager or program changed the port of this SM.
     pub fn own_port_changed(&mut self, changes: String) {
-        self.status.own_port.count += 1;
-        self.status.own_port.last = Some(changes);
+        self.status.anomalies.own_port.count += 1;
+        self.status.anomalies.own_port.last = Some(changes);
     }
 
     /// Publishes the fabric that a sweep observed.
@@ -212,7 +210,7 @@ impl Monitor {
         result: SweepResult,
     ) {
         let duration = start.elapsed();
-        let statistics = &mut self.status.statistics;
+        let statistics = &mut self.status.history.statistics;
         let (name, problem) = match &result {
             SweepResult::Done => {
                 if let Some(&cause) = causes.first() {
@@ -231,7 +229,7 @@ impl Monitor {
         };
         let record =
             SweepRecord { kind, causes: causes.clone(), ended: Utc::now(), duration, result };
-        push(&mut self.status.sweeps, record);
+        push(&mut self.status.history.sweeps, record);
         self.store();
         self.feed.events.send(Event::SweepFinished {
             sweep: kind,
@@ -243,7 +241,7 @@ impl Monitor {
     }
 
     pub fn reconfigure_started(&mut self) {
-        self.status.activity = Activity::Reconfiguring;
+        self.status.work.activity = Activity::Reconfiguring;
         self.store();
     }
 
@@ -258,7 +256,7 @@ impl Monitor {
     ) {
         let written = figures.tables_written.map(|after| times.start + after);
         let trap_to_tables = written.zip(times.trap).map(|(end, trap)| end - trap);
-        let statistics = &mut self.status.statistics;
+        let statistics = &mut self.status.history.statistics;
         statistics.reconfigurations.entry(result.name()).or_default().observe(figures.total);
         if !figures.planning.is_zero() {
             statistics.planning.observe(figures.planning);
@@ -280,7 +278,7 @@ impl Monitor {
             trap_to_tables,
         };
         self.send_reconfigured(&record, messages);
-        push(&mut self.status.reconfigurations, record);
+        push(&mut self.status.history.reconfigurations, record);
     }
 
     fn send_reconfigured(&mut self, record: &ReconfigureRecord, messages: Vec<String>) {
@@ -311,7 +309,7 @@ impl Monitor {
 
     /// An operator allows or inhibits sweeps.
     pub fn sweeps_enabled(&mut self, is_enabled: bool) {
-        self.status.is_sweeping_enabled = is_enabled;
+        self.status.work.is_sweeping_enabled = is_enabled;
     }
 
     /// Sets the configuration that the daemon starts with.
@@ -384,20 +382,20 @@ impl Monitor {
     /// Sets the master because of which this SM stays in DISCOVERING. True if it is another one than
     /// before.
     pub fn set_foreign_master(&mut self, master: Option<ForeignMaster>) -> bool {
-        let is_new = self.status.foreign_master != master;
-        self.status.foreign_master = master;
+        let is_new = self.status.managers.foreign_master != master;
+        self.status.managers.foreign_master = master;
         is_new
     }
 
     /// Sets the links that go down often.
     pub fn set_link_downs(&mut self, links: Vec<LinkDowns>) {
-        if *self.status.link_downs != links {
-            self.status.link_downs = Arc::new(links);
+        if *self.status.anomalies.link_downs != links {
+            self.status.anomalies.link_downs = Arc::new(links);
         }
     }
 
     pub fn set_unresponsive(&mut self, status: UnresponsiveStatus) {
-        self.status.unresponsive = status;
+        self.status.anomalies.unresponsive = status;
     }
 
     pub fn exiting(&self) {

@@ -111,7 +111,7 @@ impl SmpServer {
 
     /// Counts offences of a port. Returns their number so far if they are to be logged.
     fn offend(&self, lid: Lid, offence: Offence, times: u64) -> Option<u64> {
-        let count = self.connections.status.load().offenders.count(lid, offence, times);
+        let count = self.connections.status.load().handles.offenders.count(lid, offence, times);
         is_logged(count).then_some(count)
     }
 

@@ -71,7 +71,7 @@ impl ApiContext<'_> {
     /// This SM is not master of a configured subnet.
     pub fn subnet(&self) -> Result<&Arc<Subnet>, ApiError> {
         self.status.subnet.as_ref().ok_or_else(|| {
-            let state = self.status.sm.state;
+            let state = self.status.managers.own.state;
             ApiError::new(503, format!("this SM ({state}) is not master of a configured subnet"))
         })
     }

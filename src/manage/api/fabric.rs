@@ -299,11 +299,11 @@ pub(super) fn nodes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
 
 /// The states of the SMs by node; of several on a node, the one of this SM or the first one.
 fn sms(status: &LoopStatus, fabric: &Fabric) -> BTreeMap<NodeId, String> {
-    let others = status.managers.iter().rev().filter_map(|sm| {
+    let others = status.managers.others.iter().rev().filter_map(|sm| {
         let port = fabric.port_by_guid(sm.guid)?;
         Some((fabric.port(port).node, sm.state.to_string()))
     });
-    let own = (fabric.port(fabric.local()).node, status.sm.state.to_string());
+    let own = (fabric.port(fabric.local()).node, status.managers.own.state.to_string());
     others.chain([own]).collect()
 }
 

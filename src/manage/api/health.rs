@@ -23,7 +23,7 @@ fn view(context: &ApiContext<'_>) -> HealthView {
     let status = &context.status;
     let [(_, critical), (_, warning)] = counts(&context.incidents);
     HealthView {
-        state: status.sm.state.to_string(),
+        state: status.managers.own.state.to_string(),
         subnet_up: status.subnet.is_some(),
         critical,
         warning,
@@ -38,7 +38,7 @@ pub(super) fn healthz(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpRepl
 /// The SM is master of a configured subnet, or stands by for another one.
 pub(super) fn readyz(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply, ApiError> {
     let status = &context.status;
-    let is_ready = match status.sm.state {
+    let is_ready = match status.managers.own.state {
         SmState::Master => status.subnet.is_some(),
         state => state == SmState::Standby,
     };

@@ -29,7 +29,7 @@ pub(in crate::manage) fn counts(
     context: &ApiContext<'_>,
     sa: Option<&SaReport>,
 ) -> Vec<((Lid, Offence), u64)> {
-    let mut counts = context.status.offenders.list();
+    let mut counts = context.status.handles.offenders.list();
     if let Some(sa) = sa {
         counts.extend(of_sa_server(&sa.counters));
     }

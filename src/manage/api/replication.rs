@@ -46,7 +46,7 @@ struct LastTransfer {
 }
 
 pub(super) fn peers(status: &LoopStatus) -> Vec<ReplicationPeer> {
-    let status = status.replication.load();
+    let status = status.handles.replication.load();
     status.peers.iter().map(|(_, peer)| view(peer)).collect()
 }
 

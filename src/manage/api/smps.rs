@@ -31,7 +31,7 @@ struct RepeatedView {
 }
 
 pub(super) fn view(context: &ApiContext<'_>) -> SmpsView {
-    let smps = context.status.smps.counters();
+    let smps = context.status.handles.smps.counters();
     let fabric = context.status.fabric.as_deref();
     SmpsView {
         window: smps.window,

@@ -280,17 +280,17 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
         sm: sm(status),
         other_sms: other_sms(status),
         replication: replication::peers(status),
-        activity: activity(status.activity),
+        activity: activity(status.work.activity),
         queues: QueueView {
-            sm_events: status.queued_events,
+            sm_events: status.work.queued_events,
             sa_requests: sa.as_ref().map(|sa| sa.queued),
         },
         fabric: fabric_counts(context),
         contained_panics: contained::count(),
         routing: routing(status),
         verification: subnet.map(verification),
-        refused: status.refused.as_ref().map(|refused| RefusalView {
-            messages: refused.notes.iter().map(MessageView::from).collect(),
+        refused: status.rejected.as_ref().map(|rejected| RefusalView {
+            messages: rejected.notes.iter().map(MessageView::from).collect(),
         }),
         offenders: offenders::views(context, sa.as_ref()),
         congestion_control: congestion::view(context),
@@ -298,11 +298,11 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
         device_faults: subnet.map_or_else(Vec::new, |subnet| {
             subnet.devices.notes(&subnet.fabric).iter().map(MessageView::from).collect()
         }),
-        unresponsive: unresponsive::view(&status.unresponsive),
+        unresponsive: unresponsive::view(&status.anomalies.unresponsive),
         incidents: incidents::summary(&context.incidents),
         smps: smps::view(context),
-        sweeps: status.sweeps.iter().map(sweep).collect(),
-        reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
+        sweeps: status.history.sweeps.iter().map(sweep).collect(),
+        reconfigurations: status.history.reconfigurations.iter().map(reconfiguration).collect(),
         configuration: configuration(context),
         last_event: context.server.last_event,
         management: Management {
@@ -313,7 +313,7 @@ pub(super) fn status(context: &ApiContext<'_>, _: &ApiQuery) -> Result<HttpReply
 }
 
 fn sm(status: &LoopStatus) -> Sm {
-    let sm = &status.sm;
+    let sm = &status.managers.own;
     Sm {
         port_guid: sm.guid.to_string(),
         lid: lid(status),
@@ -321,13 +321,13 @@ fn sm(status: &LoopStatus) -> Sm {
         priority: sm.priority,
         master_priority: sm.master_priority,
         subnet_up: status.subnet.as_ref().is_some_and(|subnet| subnet.failed_sets == 0),
-        waits_for: status.foreign_master.as_ref().map(|master| ForeignMasterView {
+        waits_for: status.managers.foreign_master.as_ref().map(|master| ForeignMasterView {
             port_guid: master.guid.to_string(),
             node: master.node.clone(),
             priority: master.priority,
         }),
-        foreign_port_changes: status.own_port.count,
-        last_foreign_port_change: status.own_port.last.clone(),
+        foreign_port_changes: status.anomalies.own_port.count,
+        last_foreign_port_change: status.anomalies.own_port.last.clone(),
     }
 }
 
@@ -335,7 +335,7 @@ fn sm(status: &LoopStatus) -> Sm {
 fn lid(status: &LoopStatus) -> Option<u16> {
     let fabric = status.fabric.as_ref()?;
     let planned = status.subnet.as_ref().and_then(|subnet| {
-        let port = subnet.fabric.port_by_guid(status.sm.guid)?;
+        let port = subnet.fabric.port_by_guid(status.managers.own.guid)?;
         subnet.plan.lids.base(port)
     });
     planned.or_else(|| fabric.observed_lid(fabric.local())).map(|lid| lid.0)
@@ -362,6 +362,7 @@ fn count(fabric: &Arc<Fabric>, kind: NodeKind) -> usize {
 fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
     status
         .managers
+        .others
         .iter()
         .map(|sm| OtherSmView {
             port_guid: sm.guid.to_string(),

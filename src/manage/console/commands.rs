@@ -198,7 +198,7 @@ fn per_module_log(sources: &ConsoleSources) -> String {
 
 fn priority(sources: &ConsoleSources, word: Option<&str>) -> String {
     let Some(word) = word else {
-        return format!("Current sm-priority is {}\n", sources.status.load().sm.priority);
+        return format!("Current sm-priority is {}\n", sources.status.load().managers.own.priority);
     };
     match number::<u8>(word).filter(|priority| *priority <= 15) {
         Some(priority) => {

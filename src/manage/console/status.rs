@@ -31,8 +31,8 @@ pub(super) fn text(sources: &ConsoleSources) -> String {
          SM Priority          : {}\n   SA State             : {sa}\n   \
          Routing Engine       : {engine}\n   Loaded event plugins : <none>\n\n   \
          PerfMgr state/sweep state : {active}/{sweeping}\n",
-        state(status.sm.state),
-        status.sm.priority,
+        state(status.managers.own.state),
+        status.managers.own.priority,
     );
     add_counters(&mut text, &status);
     add_sa_counters(&mut text, sa_report(sources).as_ref());
@@ -54,7 +54,7 @@ fn state(state: SmState) -> &'static str {
 }
 
 fn add_counters(text: &mut String, status: &LoopStatus) {
-    let smps = status.smps.counters();
+    let smps = status.handles.smps.counters();
     let sent = smps.gets() + smps.sets() + smps.posted;
     let received = smps.results(SmpResultKind::Answered) + smps.results(SmpResultKind::Refused);
     let done =
@@ -117,7 +117,8 @@ fn add_sa_counters(text: &mut String, report: Option<&SaReport>) {
 /// Three of OpenSM's flags belong to a sweep that is under way: between sweeps, to which the
 /// snapshot belongs, they are 0.
 fn add_flags(text: &mut String, status: &LoopStatus) {
-    let has_errors = status.reconfigurations.back().is_some_and(|last| failed(&last.result));
+    let has_errors =
+        status.history.reconfigurations.back().is_some_and(|last| failed(&last.result));
     let _ = write!(
         text,
         "\n   Subnet flags\n   ------------\n   Sweeping enabled               : {}\n   \
@@ -127,7 +128,7 @@ fn add_flags(text: &mut String, status: &LoopStatus) {
          In sweep hop 0                 : 0\n   \
          First time master sweep        : {}\n   \
          Coming out of standby          : 0\n",
-        u8::from(status.is_sweeping_enabled),
+        u8::from(status.work.is_sweeping_enabled),
         status.options.sweep_interval,
         u8::from(has_errors),
         u8::from(status.subnet.is_none()),
@@ -139,7 +140,7 @@ fn failed(result: &ReconfigureResult) -> bool {
 }
 
 fn add_managers(text: &mut String, status: &LoopStatus) {
-    let own = &status.sm;
+    let own = &status.managers.own;
     let _ = write!(
         text,
         "\n   Known SMs\n   ---------\n   Port GUID       SM State    Priority\n   ---------       \
@@ -148,7 +149,7 @@ fn add_managers(text: &mut String, status: &LoopStatus) {
         state(own.state),
         own.priority
     );
-    for other in &status.managers {
+    for other in &status.managers.others {
         let guid = other.guid.0;
         let state = state(other.state);
         let _ = writeln!(text, "   0x{guid:x} {state} {}", other.priority);

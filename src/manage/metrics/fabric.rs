@@ -18,12 +18,12 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_unresponsive_devices",
             "Devices that do not answer although no neighbour reports their links down",
-            status.unresponsive.devices.len() as f64,
+            status.anomalies.unresponsive.devices.len() as f64,
         ),
         MetricFamily::gauge(
             "torus_sm_mass_silence",
             "1 while more devices are unresponsive than unresponsive_alarm allows",
-            f64::from(u8::from(status.unresponsive.is_alarm)),
+            f64::from(u8::from(status.anomalies.unresponsive.is_alarm)),
         ),
     ]);
     let Some(subnet) = &status.subnet else { return families };

@@ -18,7 +18,7 @@ pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
     let mut families = role(status);
     families.extend(plan(status));
-    families.extend(durations(&status.statistics));
+    families.extend(durations(&status.history.statistics));
     families.extend(counts(context));
     families.extend(replication(context));
     families.extend(management(context));
@@ -30,19 +30,20 @@ fn flag(value: bool) -> f64 {
 }
 
 fn count_peers(status: &LoopStatus, is_counted: impl Fn(&PeerStatus) -> bool) -> f64 {
-    let replication = status.replication.load();
+    let replication = status.handles.replication.load();
     replication.peers.iter().filter(|(_, peer)| is_counted(peer)).count() as f64
 }
 
 fn role(status: &LoopStatus) -> Vec<MetricFamily> {
     let info = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("port_guid", status.sm.guid.to_string()),
+        ("port_guid", status.managers.own.guid.to_string()),
     ];
-    let own =
-        STATES.map(|state| (vec![("state", state.to_string())], flag(status.sm.state == state)));
+    let own = STATES.map(|state| {
+        (vec![("state", state.to_string())], flag(status.managers.own.state == state))
+    });
     let others = STATES.map(|state| {
-        let count = status.managers.iter().filter(|other| other.state == state).count();
+        let count = status.managers.others.iter().filter(|other| other.state == state).count();
         (vec![("state", state.to_string())], count as f64)
     });
     vec![
@@ -52,7 +53,11 @@ fn role(status: &LoopStatus) -> Vec<MetricFamily> {
             vec![(info, 1.0)],
         ),
         MetricFamily::gauges("torus_sm_state", "1 for the state of this SM", own.into()),
-        MetricFamily::gauge("torus_sm_priority", "Priority of this SM", status.sm.priority.into()),
+        MetricFamily::gauge(
+            "torus_sm_priority",
+            "Priority of this SM",
+            status.managers.own.priority.into(),
+        ),
         MetricFamily::gauges("torus_sm_other_sms", "Other SMs by state", others.into()),
     ]
 }
@@ -78,7 +83,7 @@ fn plan(status: &LoopStatus) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_plan_refused",
             "1 if the last reconfiguration found no valid plan",
-            flag(status.refused.is_some()),
+            flag(status.rejected.is_some()),
         ),
         MetricFamily::gauges(
             "torus_sm_routing_engine_info",
@@ -186,7 +191,7 @@ fn durations(statistics: &LoopStatistics) -> Vec<MetricFamily> {
 
 fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
     let status = &context.status;
-    let statistics = &context.status.statistics;
+    let statistics = &context.status.history.statistics;
     let traps = statistics.traps.iter();
     let traps = traps.map(|(number, &count)| (vec![("number", number.to_string())], count));
     vec![
@@ -208,7 +213,7 @@ fn counts(context: &ApiContext<'_>) -> Vec<MetricFamily> {
         MetricFamily::gauge(
             "torus_sm_queued_events",
             "Events that wait for the SM loop",
-            status.queued_events as f64,
+            status.work.queued_events as f64,
         ),
     ]
 }

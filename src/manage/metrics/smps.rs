@@ -11,7 +11,7 @@ use std::time::Duration;
 type Counts = Vec<(Labels, u64)>;
 
 pub(super) fn families(context: &ApiContext<'_>) -> Vec<MetricFamily> {
-    let counters = &context.status.smps.counters();
+    let counters = &context.status.handles.smps.counters();
     let (sent, results) = by_attribute(&counters.attributes);
     let times = [("get", counters.get_times), ("set", counters.set_times)];
     let times = times.map(|(method, times)| (method_label(method), times.histogram()));

@@ -10,7 +10,7 @@ use torus_sm::ids::PortNum;
 fn interrupted(sm: &Sm) -> u64 {
     let management = sm.management.as_ref().expect("it is not taken");
     let status = management.live.status.load();
-    status.statistics.reconfigurations.get("interrupted").map_or(0, |times| times.count())
+    status.history.statistics.reconfigurations.get("interrupted").map_or(0, |times| times.count())
 }
 
 /// The neighbours of a lost switch report it one after the other, the first one some milliseconds

@@ -173,7 +173,7 @@ async fn joins_and_leaves_are_programmed_while_the_plan_is_rejected() {
     let refused = sm.refused.borrow().clone().expect("the plan is still rejected");
     {
         let status = sm.management.as_ref().expect("not taken").live.status.load();
-        let last = status.reconfigurations.back().expect("the update of the groups");
+        let last = status.history.reconfigurations.back().expect("the update of the groups");
         assert!(last.figures.multicast_only);
         assert_eq!(last.result, ReconfigureResult::Rejected(refused.headline.clone()));
     }

@@ -97,7 +97,7 @@ pub struct Reconfigurer {
 impl Reconfigurer {
     /// Starts with the LIDs of guid2lid, and the M_Keys of guid2mkey.
     pub fn new(context: &ManagerContext, options: &Options, files: Arc<ConfigFiles>) -> Self {
-        let problem = context.shared.feed.status.load().file_problems.clone();
+        let problem = context.shared.feed.status.load().handles.file_problems.clone();
         Self {
             config: ConfigState::new(files),
             plan: PlanState::new(context.files.read_memory(options)),
