@@ -29,29 +29,53 @@ pub struct Proof {
     pub(super) plan: Arc<Plan>,
     pub(super) checks: Checks,
     pub(super) network: Arc<SwitchNetwork>,
-    /// Linear forwarding tables of the plan, by switch of `network`: removed switches have one,
-    /// too.
-    pub(super) tables: Arc<Vec<Arc<Lft>>>,
-    /// Multicast forwarding tables of the plan, by switch of `network`.
-    pub(super) groups: Arc<MulticastTables>,
     pub(super) packed: Arc<PackedNetwork>,
     pub(super) sl_to_vl: Arc<SlToVlMaps>,
-    pub(super) triples: Arc<Triples>,
-    pub(super) pair_sls: Arc<ChannelPairSls>,
-    pub(super) cdg: Arc<DependencyGraph>,
-    /// Topological rank of each node of `cdg`.
-    pub(super) ranks: Arc<ChainRanks>,
-    /// End ports by switch of `network`.
-    pub(super) sources: Arc<Vec<SourcePorts>>,
-    /// By LID; `None` for unassigned LIDs.
-    pub(super) destinations: Arc<Vec<Option<Endpoint>>>,
-    /// By LID; `None` for LIDs without an entry in any switch.
-    pub(super) trees: Arc<Vec<Option<DestinationTree>>>,
+    pub(super) routes: ProvenRoutes,
+    pub(super) dependencies: ProvenDependencies,
     /// Messages about multicast groups, ascending by MLID.
     pub(super) group_notes: Vec<(Mlid, Note)>,
     pub(super) summary: Summary,
     /// The last proof of a fault-free fabric; `None` unless a switch or cable of it is missing now.
     pub(super) fault_free: Option<Arc<Proof>>,
+}
+
+/// The routes of a plan from all end ports to all LIDs. Removed switches have a number in the network of the
+/// proof, and so a place in each table by switch.
+#[derive(Clone)]
+pub(super) struct ProvenRoutes {
+    /// Linear forwarding tables by switch.
+    pub tables: Arc<Vec<Arc<Lft>>>,
+    /// Multicast forwarding tables by switch.
+    pub groups: Arc<MulticastTables>,
+    /// End ports by switch.
+    pub sources: Arc<Vec<SourcePorts>>,
+    /// By LID; `None` for unassigned LIDs.
+    pub destinations: Arc<Vec<Option<Endpoint>>>,
+    /// By LID; `None` for LIDs without an entry in any switch.
+    pub trees: Arc<Vec<Option<DestinationTree>>>,
+}
+
+/// The triples of the packets of a plan, and the dependencies that follow from them.
+#[derive(Clone)]
+pub(super) struct ProvenDependencies {
+    pub triples: Arc<Triples>,
+    pub pair_sls: Arc<ChannelPairSls>,
+    pub cdg: Arc<DependencyGraph>,
+    /// Topological rank of each node of `cdg`.
+    pub ranks: Arc<ChainRanks>,
+}
+
+impl ProvenDependencies {
+    /// `None` if there is a cycle.
+    pub fn new(network: &SwitchNetwork, triples: Triples, cdg: DependencyGraph) -> Option<Self> {
+        Some(Self {
+            ranks: Arc::new(cdg.ranks()?),
+            pair_sls: Arc::new(triples.pair_sls(network)),
+            triples: Arc::new(triples),
+            cdg: Arc::new(cdg),
+        })
+    }
 }
 
 impl fmt::Debug for Proof {
@@ -85,20 +109,24 @@ impl Proof {
     }
 
     pub(super) fn known_triples(&self) -> KnownTriples<'_> {
-        let Self { network, sl_to_vl, triples, .. } = self;
-        KnownTriples { network, sl_to_vl, triples }
+        let Self { network, sl_to_vl, dependencies, .. } = self;
+        KnownTriples { network, sl_to_vl, triples: &dependencies.triples }
     }
 
     /// The SLs of packets that arrive through channel `input` and leave through channel `output`.
     #[inline]
     pub(super) fn sls_between(&self, input: u32, output: u32) -> u16 {
-        self.pair_sls.get(input, self.packed.of(output).out_index)
+        self.dependencies.pair_sls.get(input, self.packed.of(output).out_index)
     }
 
     /// The SLs of packets that take these three channels in a row.
     #[inline]
     pub(super) fn sls_along(&self, first: u32, second: u32, third: u32) -> u16 {
-        self.triples.at(self.triple_index(second, self.packed.of(first).in_index + 1, third))
+        self.dependencies.triples.at(self.triple_index(
+            second,
+            self.packed.of(first).in_index + 1,
+            third,
+        ))
     }
 
     /// Index of the triple (input, channel, next channel) in `triples`.
@@ -112,7 +140,7 @@ impl Proof {
     /// The SLs of `sls` with which no packet of the proof takes a triple.
     pub(super) fn unknown_sls(&self, channel: u32, input: u16, next: u16, sls: u16) -> u16 {
         let hop = self.network.hop_of(channel);
-        sls & !self.triples.get(hop.channel_sets(), input, next)
+        sls & !self.dependencies.triples.get(hop.channel_sets(), input, next)
     }
 
     /// The dependencies that follow from additional triples and that the proof lacks, ascending;
@@ -143,7 +171,8 @@ impl Proof {
             return None;
         }
         let follower = network.out_of(from.to).start as u32 + u32::from(next);
-        let held = bits(held).filter(|vl| !self.cdg.has_dependency(channel, *vl, next, awaited));
+        let held = bits(held)
+            .filter(|vl| !self.dependencies.cdg.has_dependency(channel, *vl, next, awaited));
         new.extend(held.map(|vl| (node(channel, vl), node(follower, awaited))));
         Some(())
     }

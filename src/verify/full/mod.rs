@@ -117,7 +117,7 @@ use super::held_mappings::{self, HeldMappings};
 use super::known_triples::KnownTriples;
 use super::limits;
 use super::network::SwitchNetwork;
-use super::proof::Proof;
+use super::proof::{Proof, ProvenDependencies, ProvenRoutes};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
@@ -264,7 +264,9 @@ impl CheckEvidence {
         let plan = verified.plan();
         let policy = &*verified.plan.routing.policy;
         // Only a full check reports dropped packets, so it has to examine each such plan.
-        let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
+        if cdg.dropped_sls() != 0 {
+            return None;
+        }
         let summary = &verified.summary;
         if summary.has_cut_off_paths || checks.is_strict && !summary.unrouted.is_empty() {
             return None;
@@ -288,21 +290,20 @@ impl CheckEvidence {
         let mut tables = plan.routing.lfts.clone();
         tables.resize(network.switches(), Arc::new(Lft::empty(plan.lids.max())));
         Some(Proof {
-            pair_sls: Arc::new(triples.pair_sls(&network)),
-            packed: Arc::new(network.packed()),
             fabric: fabric.clone(),
-            tables: Arc::new(tables),
-            groups: plan.multicast.clone(),
             plan: plan.clone(),
             checks: checks.clone(),
+            packed: Arc::new(network.packed()),
+            dependencies: ProvenDependencies::new(&network, triples, cdg)?,
             network: Arc::new(network),
             sl_to_vl: Arc::new(sl_to_vl),
-            triples: Arc::new(triples),
-            cdg: Arc::new(cdg),
-            ranks: Arc::new(ranks),
-            sources: Arc::new(sources),
-            destinations: Arc::new(destinations),
-            trees: Arc::new(trees),
+            routes: ProvenRoutes {
+                tables: Arc::new(tables),
+                groups: plan.multicast.clone(),
+                sources: Arc::new(sources),
+                destinations: Arc::new(destinations),
+                trees: Arc::new(trees),
+            },
             group_notes,
             summary: verified.summary.clone(),
             fault_free: None,

@@ -5,17 +5,18 @@
 //! one. The search begins at the heads of these dependencies and visits no node below the lowest of
 //! their tails.
 
-use crate::verify::dependency_graph::{ChainRanks, DependencyGraph, NO_RANK};
+use crate::verify::dependency_graph::{ChainRanks, NO_RANK};
+use crate::verify::proof::ProvenDependencies;
 use std::collections::HashMap;
 
-/// True if the graph, of which `ranks` are the topological ranks, has no cycle with the `added`
-/// dependencies and without the nodes for which `is_dead` holds.
+/// True if the graph of `proven` has no cycle with the `added` dependencies and without the nodes for
+/// which `is_dead` holds.
 pub(super) fn stays_acyclic(
-    cdg: &DependencyGraph,
-    ranks: &ChainRanks,
+    proven: &ProvenDependencies,
     added: &[(u32, u32)],
     is_dead: impl Fn(u32) -> bool,
 ) -> bool {
+    let ProvenDependencies { cdg, ranks, .. } = proven;
     let out_of_order: Vec<(u32, u32)> =
         added.iter().copied().filter(|&(from, to)| is_out_of_order(ranks, from, to)).collect();
     let ranks_of_tails = out_of_order.iter().map(|&(from, _)| ranks.of(from));

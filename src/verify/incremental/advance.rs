@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::plan::routing::Lft;
 use crate::verify::endpoints::DestinationTree;
-use crate::verify::proof::Proof;
+use crate::verify::proof::{Proof, ProvenDependencies, ProvenRoutes};
 use crate::verify::verdict::Verified;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Additions {
         verified: &Verified,
     ) -> Option<Proof> {
         let mut trees = trees_after(proof, verified, &self);
-        let mut destinations = proof.destinations.clone();
+        let mut destinations = proof.routes.destinations.clone();
         let new = &self.new_destinations;
         if !new.destinations.is_empty() {
             let known = Arc::make_mut(&mut destinations);
@@ -39,12 +39,12 @@ impl Additions {
             network = Arc::new(network.without(lost));
             packed = Arc::new(network.packed());
         }
-        let mut triples = proof.triples.shared();
+        let mut triples = proof.dependencies.triples.shared();
         for (&(channel, input, next), &sls) in &self.triples {
             let hop = network.hop_of(channel);
             triples.add_apart(hop.channel_sets(), input, next, sls);
         }
-        let mut cdg = (*proof.cdg).clone();
+        let mut cdg = (*proof.dependencies.cdg).clone();
         self.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
         for &channel in &self.changes.channels {
             triples.remove_channel(&network, channel);
@@ -54,16 +54,16 @@ impl Additions {
         Some(Proof {
             fabric: fabric.clone(),
             plan: verified.plan().clone(),
-            tables: Arc::new(tables_after(proof, verified)),
-            groups: verified.plan().multicast.clone(),
-            ranks: Arc::new(cdg.ranks()?),
-            pair_sls: Arc::new(triples.pair_sls(&network)),
-            packed,
-            triples: Arc::new(triples),
-            cdg: Arc::new(cdg),
+            routes: ProvenRoutes {
+                tables: Arc::new(tables_after(proof, verified)),
+                groups: verified.plan().multicast.clone(),
+                destinations,
+                trees: Arc::new(trees),
+                sources: proof.routes.sources.clone(),
+            },
+            dependencies: ProvenDependencies::new(&network, triples, cdg)?,
             network,
-            destinations,
-            trees: Arc::new(trees),
+            packed,
             group_notes: self.group_notes,
             summary: verified.summary().clone(),
             fault_free: fault_free.filter(|fault_free| is_more_complete(fault_free, fabric)),
@@ -77,7 +77,7 @@ fn tables_after(proof: &Proof, verified: &Verified) -> Vec<Arc<Lft>> {
     let plan = verified.plan();
     let mut tables = plan.routing.lfts.clone();
     let max = plan.lids.max();
-    tables.resize(proof.tables.len(), Arc::new(Lft::empty(max)));
+    tables.resize(proof.routes.tables.len(), Arc::new(Lft::empty(max)));
     tables
 }
 
@@ -90,7 +90,7 @@ fn trees_after(
 ) -> Vec<Option<DestinationTree>> {
     let routes = ChangedRoutes::new(proof, verified.plan(), &additions.changes);
     let longest = additions.longest.min(u16::MAX.into()) as u16;
-    let trees = proof.trees.iter();
+    let trees = proof.routes.trees.iter();
     trees.map(|tree| tree.as_ref().map(|tree| tree_after(&routes, tree, longest))).collect()
 }
 
@@ -196,7 +196,7 @@ mod tests {
                     input => old_rank(&network, old, channel.from, input - 1) + 1,
                 };
                 let next = old_rank(&network, old, channel.to, next);
-                let known = proof.triples.get(hop.channel_sets(), input, next);
+                let known = proof.dependencies.triples.get(hop.channel_sets(), input, next);
                 let new = added.get(&(hop.channel, input, next)).copied().unwrap_or_default();
                 let place = fabric.describe(channel.port);
                 assert_eq!(sls & !(known | new), 0, "{place} from {input} to {next}");
@@ -221,27 +221,36 @@ mod tests {
         let plan = &*proof.plan;
         assert_complete(proof, fabric, plan, &TripleSls::new());
         let network = &*proof.network;
-        let cdg = &proof.cdg;
-        let implied = DependencyGraph::new(network, &proof.sl_to_vl, &proof.triples);
+        let cdg = &proof.dependencies.cdg;
+        let implied = DependencyGraph::new(network, &proof.sl_to_vl, &proof.dependencies.triples);
         for node in 0..implied.len() as u32 {
             let known: Vec<u32> = cdg.successors(node).collect();
             assert!(implied.successors(node).all(|next| known.contains(&next)), "{node}");
             assert!(
-                known.iter().all(|&next| rank(&proof.ranks, next) < rank(&proof.ranks, node)),
+                known.iter().all(|&next| rank(&proof.dependencies.ranks, next)
+                    < rank(&proof.dependencies.ranks, node)),
                 "{node}"
             );
         }
         let (_, exact) = prove(&proof.fabric, plan.clone(), &proof.checks).expect("a clean plan");
         let exact = exact.expect("no credit loop");
-        for (tree, exact) in proof.trees.iter().zip(&*exact.trees) {
+        for (tree, exact) in proof.routes.trees.iter().zip(&*exact.routes.trees) {
             let Some((tree, exact)) = tree.zip(*exact) else {
                 assert_eq!(tree.is_some(), exact.is_some());
                 continue;
             };
             assert!(tree.longest >= exact.longest, "{:?}", tree.lid);
             assert!(
-                fabric.switch_ids().all(|switch| is_end(&tree.lid, &proof.destinations, switch)
-                    || same(&tree.lid, &tree.leader, &plan.routing, switch)),
+                fabric.switch_ids().all(|switch| is_end(
+                    &tree.lid,
+                    &proof.routes.destinations,
+                    switch
+                ) || same(
+                    &tree.lid,
+                    &tree.leader,
+                    &plan.routing,
+                    switch
+                )),
                 "{:?}",
                 tree.lid
             );

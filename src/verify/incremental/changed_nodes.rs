@@ -22,7 +22,7 @@ use crate::verify::full::unicast::{self, UnicastFindings};
 use crate::verify::limits;
 use crate::verify::network::SwitchNetwork;
 use crate::verify::network::{CableChanges, SwitchRenumbering};
-use crate::verify::proof::Proof;
+use crate::verify::proof::{Proof, ProvenRoutes};
 use crate::verify::triples::{TripleSls, Triples};
 use crate::verify::verdict::{Checks, Summary};
 use rayon::prelude::*;
@@ -58,7 +58,7 @@ impl Proof {
             SwitchRenumbering::between(&self.network, &self.fabric, fabric).filter(|_| same)?;
         let (proof, cables) = self.by_numbers(fabric, plan, &renumbering)?;
         let CableChanges { ports, channels, repaired } = cables;
-        let switches = changed_switches(&proof.tables, &plan.routing.lfts);
+        let switches = changed_switches(&proof.routes.tables, &plan.routing.lfts);
         let SwitchRenumbering { newly_removed: removed, returned, .. } = renumbering;
         let changes = Changes {
             ports,
@@ -100,13 +100,18 @@ impl Proof {
         if !renumbering.is_same() {
             let before = renumbering.before.iter().map(|&was| was as usize);
             proof.sl_to_vl = Arc::new(self.sl_to_vl.renumbered(&renumbering.before));
-            proof.tables = Arc::new(before.clone().map(|was| self.tables[was].clone()).collect());
-            proof.groups = Arc::new(renumbered(&self.groups, renumbering));
-            proof.sources = Arc::new(before.map(|was| self.sources[was].clone()).collect());
+            proof.routes.tables =
+                Arc::new(before.clone().map(|was| self.routes.tables[was].clone()).collect());
+            proof.routes.groups = Arc::new(renumbered(&self.routes.groups, renumbering));
+            proof.routes.sources =
+                Arc::new(before.map(|was| self.routes.sources[was].clone()).collect());
             let after = renumbering.after();
-            let destinations =
-                self.destinations.iter().map(|to| to.as_ref().map(|to| renumbered_end(&after, to)));
-            proof.destinations = Arc::new(destinations.collect());
+            let destinations = self
+                .routes
+                .destinations
+                .iter()
+                .map(|to| to.as_ref().map(|to| renumbered_end(&after, to)));
+            proof.routes.destinations = Arc::new(destinations.collect());
         }
         let proof = if cables.repaired.is_empty() {
             Self { packed: Arc::new(proof.network.packed()), ..proof }
@@ -127,7 +132,7 @@ impl Proof {
         let policy = &*plan.routing.policy;
         let mut sources = endpoints::sources(fabric, plan, policy);
         sources.resize(self.network.switches(), SourcePorts::default());
-        let mut pairs = sources.iter().zip(&*self.sources).zip(0..);
+        let mut pairs = sources.iter().zip(&*self.routes.sources).zip(0..);
         if !pairs.all(|((now, before), switch)| {
             changes.returned.contains(&switch) || now.have_groups_of(before)
         }) {
@@ -152,9 +157,12 @@ impl Proof {
             ..self.summary.clone()
         };
         let proof = Self {
-            sources: Arc::new(sources),
-            destinations: Arc::new(known),
-            trees: Arc::new(trees),
+            routes: ProvenRoutes {
+                sources: Arc::new(sources),
+                destinations: Arc::new(known),
+                trees: Arc::new(trees),
+                ..self.routes.clone()
+            },
             summary,
             ..self.clone()
         };
@@ -167,18 +175,18 @@ impl Proof {
     /// The destinations of a plan by what the proof knows of them; `None` if a table of either plan has
     /// no entry for a known one.
     fn sorted_destinations(&self, fabric: &Fabric, plan: &Plan) -> Option<SortedDestinations> {
-        let count = self.destinations.len().max(plan.lids.max().index() + 1);
+        let count = self.routes.destinations.len().max(plan.lids.max().index() + 1);
         let mut sorted = SortedDestinations {
             known: vec![None; count],
             trees: vec![None; count],
             arrived: Vec::new(),
             left_out: Vec::new(),
         };
-        let tables = self.tables.iter().chain(&plan.routing.lfts);
+        let tables = self.routes.tables.iter().chain(&plan.routing.lfts);
         let shortest = tables.map(|table| table.len()).min().unwrap_or(0);
         for to in endpoints::destinations(fabric, plan, &*plan.routing.policy) {
             let lid = to.lid.index();
-            let before = self.destinations.get(lid).copied().flatten();
+            let before = self.routes.destinations.get(lid).copied().flatten();
             if !before.is_some_and(|before: Endpoint| before.has_same_route(&to)) {
                 sorted.arrived.push(to);
                 continue;
@@ -187,7 +195,7 @@ impl Proof {
                 return None;
             }
             sorted.known[lid] = Some(to);
-            sorted.trees[lid] = self.trees[lid];
+            sorted.trees[lid] = self.routes.trees[lid];
             if sorted.trees[lid].is_none() {
                 sorted.left_out.push(to.port);
             }
@@ -203,7 +211,7 @@ impl Proof {
             let hop = network.hop_of(channel as u32);
             let triples = found.of(network, channel);
             triples.filter_map(move |(input, next, sls)| {
-                let new = sls & !self.triples.get(hop.channel_sets(), input, next);
+                let new = sls & !self.dependencies.triples.get(hop.channel_sets(), input, next);
                 (new != 0).then_some(((channel as u32, input, next), new))
             })
         });

@@ -35,13 +35,13 @@ static NO_ENTRIES: LazyLock<Lft> = LazyLock::new(|| Lft::empty(Lid(u16::MAX)));
 impl<'a> ChangedRoutes<'a> {
     pub(super) fn new(proof: &'a Proof, plan: &'a Plan, changes: &'a Changes) -> Self {
         let Changes { switches, channels: dead, removed, .. } = changes;
-        let old: Vec<&Lft> = proof.tables.iter().map(|table| &**table).collect();
+        let old: Vec<&Lft> = proof.routes.tables.iter().map(|table| &**table).collect();
         let mut new = old.clone();
         removed.iter().for_each(|&switch| new[switch as usize] = &NO_ENTRIES);
         for &switch in switches {
             new[switch as usize] = &*plan.routing.lfts[switch as usize];
         }
-        let lids = proof.destinations.len();
+        let lids = proof.routes.destinations.len();
         let by_switch: Vec<Vec<u16>> = switches
             .par_iter()
             .map(|&switch| {
@@ -49,7 +49,7 @@ impl<'a> ChangedRoutes<'a> {
                 let differing = differing.take_while(|&(lid, ..)| lid < lids);
                 differing
                     .map(|(lid, ..)| lid as u16)
-                    .filter(|&lid| proof.destinations[usize::from(lid)].is_some())
+                    .filter(|&lid| proof.routes.destinations[usize::from(lid)].is_some())
                     .collect()
             })
             .collect();

@@ -54,7 +54,7 @@ impl Changes {
         }
         let CableChanges { ports, channels, repaired } = cable_changes(proof, fabric, difference)?;
         let nodes = changed_nodes(proof, fabric, plan, difference);
-        let switches = changed_switches(&proof.tables, &plan.routing.lfts);
+        let switches = changed_switches(&proof.routes.tables, &plan.routing.lfts);
         let changes = Self { ports, channels, repaired, nodes, switches, ..Self::default() };
         let holds = changes.keep_sl_to_vl(proof, fabric, plan)
             && changes.keep_connected_tables(proof, fabric, plan)
@@ -86,7 +86,7 @@ impl Changes {
         fabric: &Fabric,
         plan: &Plan,
     ) -> bool {
-        let old = &*proof.tables;
+        let old = &*proof.routes.tables;
         let new = &plan.routing.lfts;
         let mut changed = self.switches.iter().filter(|&switch| !self.returned.contains(switch));
         let mut lost = self.ports.iter().filter_map(|&id| fabric.ports().get(id.index()));
@@ -122,7 +122,7 @@ fn has_routes(table: &Lft) -> bool {
 fn has_same_shape(proof: &Proof, plan: &Plan, checks: &Checks) -> bool {
     let old = &*proof.plan;
     let policy = &plan.routing.policy;
-    let tables = &proof.tables;
+    let tables = &proof.routes.tables;
     let lfts = &plan.routing.lfts;
     *checks == proof.checks
         && (Arc::ptr_eq(&old.lids, &plan.lids) || old.lids == plan.lids)

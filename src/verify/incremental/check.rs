@@ -109,7 +109,7 @@ impl Proof {
         add_all(&mut traced.triples, &new_destinations.triples);
         let group_notes = self.check_groups(fabric, plan, &changes, &mut traced.triples)?;
         let dependencies = self.new_dependencies(&traced.triples)?;
-        let is_acyclic = stays_acyclic(&self.cdg, &self.ranks, &dependencies, |node| {
+        let is_acyclic = stays_acyclic(&self.dependencies, &dependencies, |node| {
             changes.channels.contains(&channel_of(node))
         });
         if !is_acyclic {
@@ -138,11 +138,11 @@ impl Proof {
         plan: &Plan,
         new_destinations: &NewDestinations,
     ) -> UnroutedPairs {
-        let known = self.destinations.iter().zip(&*self.trees);
+        let known = self.routes.destinations.iter().zip(&*self.routes.trees);
         let known = known.filter_map(|(to, tree)| to.as_ref().filter(|_| tree.is_some()));
         let routed: HashSet<Lid> = new_destinations.trees.iter().map(|tree| tree.lid).collect();
         let new = new_destinations.destinations.iter().filter(|to| routed.contains(&to.lid));
-        survey(fabric, &plan.routing.lfts, &self.sources, known.chain(new))
+        survey(fabric, &plan.routing.lfts, &self.routes.sources, known.chain(new))
     }
 
     /// Traces the multicast trees that changed or that use a changed cable. Adds their new triples,

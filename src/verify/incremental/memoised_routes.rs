@@ -97,7 +97,7 @@ fn fill(key: &mut Vec<u32>, routes: &ChangedRoutes<'_>, to: &Endpoint, merge_poi
     }
     let policy = &*routes.plan.routing.policy;
     for &(_, switch) in routes.of(to.lid) {
-        let sls = proof.sources[switch as usize].sls(policy, to, proof.checks.hints());
+        let sls = proof.routes.sources[switch as usize].sls(policy, to, proof.checks.hints());
         key.push(sls.into());
     }
 }

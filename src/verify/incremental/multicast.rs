@@ -54,7 +54,7 @@ pub(super) fn changed_groups(
     plan: &Plan,
     changes: &Changes,
 ) -> BTreeSet<Mlid> {
-    let old = &proof.groups;
+    let old = &proof.routes.groups;
     let new = &plan.multicast;
     let mut mlids = BTreeSet::new();
     let removed = changes.removed.iter().filter_map(|&at| old.by_switch.get(at as usize));

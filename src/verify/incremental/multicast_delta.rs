@@ -102,7 +102,7 @@ impl MulticastVerifier {
         dependencies.sort_unstable();
         dependencies.dedup();
         let grows = dependencies.len() > self.dependencies.len();
-        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, &dependencies, |_| false) {
+        if grows && !stays_acyclic(&proof.dependencies, &dependencies, |_| false) {
             return None;
         }
         self.dependencies = dependencies;

@@ -145,8 +145,8 @@ impl<'a> RouteTracer<'a> {
     fn trace(&mut self, lid: Lid) -> Option<()> {
         let routes = self.routes;
         let proof = self.routes.proof;
-        let to = proof.destinations[lid.index()]?;
-        let tree = proof.trees[lid.index()]?;
+        let to = proof.routes.destinations[lid.index()]?;
+        let tree = proof.routes.trees[lid.index()]?;
         if routes.follows_leader(tree) {
             return Some(());
         }
@@ -323,7 +323,7 @@ impl<'a> RouteTracer<'a> {
         let (_, out, left) = self.scratch.new_hops[switch as usize];
         let before = routes.channel(switch, routes.old_entry(switch, to.lid));
         let policy = &*routes.plan.routing.policy;
-        let own = proof.sources[switch as usize].sls(policy, to, proof.checks.hints());
+        let own = proof.routes.sources[switch as usize].sls(policy, to, proof.checks.hints());
         self.inflows(switch, to.lid, before);
         let has_inflows = !self.scratch.inflows.is_empty();
         let passed = if has_inflows { self.narrow(switch, before, to)? } else { 0 };
@@ -411,7 +411,7 @@ impl<'a> RouteTracer<'a> {
     /// Adds the triples of packets with these SLs that continue from `input` to `out` instead of
     /// `before`.
     fn redirect(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
-        let triples = &self.routes.proof.triples;
+        let triples = &self.routes.proof.dependencies.triples;
         let network = &self.routes.proof.network;
         let hop = network.hop_of(input);
         let out_index = network.channels[before as usize].out_index;
@@ -461,7 +461,7 @@ impl<'a> RouteTracer<'a> {
     fn add(&mut self, channel: u32, input: u16, next: u32, sls: u16) {
         let proof = self.routes.proof;
         let index = proof.triple_index(channel, input, next);
-        if sls & !proof.triples.at(index) == 0 {
+        if sls & !proof.dependencies.triples.at(index) == 0 {
             return;
         }
         let triple = (channel, input, proof.packed.of(next).out_index);
