@@ -1,7 +1,7 @@
 //! Tables that OpenSM dumps beside the forwarding tables: `opensm-sl2vl.dump`, the SL to VL mappings, and
 //! `opensm.mcfdbs`, the multicast forwarding tables.
 
-use crate::ids::Guid;
+use crate::ids::{Guid, Mlid};
 use std::collections::BTreeMap;
 
 /// Number of mappings in a row.
@@ -19,36 +19,15 @@ pub type MulticastDump = BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>;
 /// # Errors
 /// The first line that is not in the format, with its number.
 pub fn sl_to_vl(text: &str) -> Result<SlToVlDump, String> {
-    let mut dump = SlToVlDump::new();
-    let mut device = None;
-    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+    read(text, "a mapping", |line| {
         if line.is_empty() || line.starts_with('#') {
-            continue;
+            return Some(TableDumpLine::Heading);
         }
-        if let Some(guid) = line.split_ascii_whitespace().find_map(guid) {
-            device = Some(guid);
-            dump.entry(guid).or_default();
-            continue;
+        match line.split_ascii_whitespace().find_map(guid) {
+            Some(guid) => Some(TableDumpLine::Device(guid)),
+            None => mapping(line),
         }
-        let rows = device.and_then(|guid| dump.get_mut(&guid));
-        let row = mapping(line).zip(rows);
-        let ((ports, map), rows) =
-            row.ok_or_else(|| format!("line {number}: not a mapping of this format"))?;
-        rows.insert(ports, map);
-    }
-    Ok(dump)
-}
-
-/// Input port, output port and mapping: `1   2   : 0  1  2 …`.
-fn mapping(line: &str) -> Option<((u8, u8), [u8; SLS])> {
-    let (ports, vls) = line.split_once(':')?;
-    let mut ports = ports.split_ascii_whitespace().map(str::parse::<u8>);
-    let input = ports.next()?.ok()?;
-    let output = ports.next()?.ok()?;
-    let vls: Option<Vec<u8>> = vls.split_ascii_whitespace().map(|vl| vl.parse().ok()).collect();
-    let vls: [u8; SLS] = vls?.try_into().ok()?;
-    let is_valid = ports.next().is_none() && vls.iter().all(|&vl| vl < SLS as u8);
-    is_valid.then_some(((input, output), vls))
+    })
 }
 
 /// Reads the text of opensm.mcfdbs.
@@ -56,36 +35,74 @@ fn mapping(line: &str) -> Option<((u8, u8), [u8; SLS])> {
 /// # Errors
 /// The first line that is not in the format, with its number.
 pub fn multicast(text: &str) -> Result<MulticastDump, String> {
-    let mut dump = MulticastDump::new();
-    let mut switch = None;
-    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+    read(text, "an entry", |line| {
         if line.is_empty() || line.starts_with("LID") {
-            continue;
+            return Some(TableDumpLine::Heading);
         }
-        if let Some(name) = line.strip_prefix("Switch") {
-            switch = guid(name.trim());
+        match line.strip_prefix("Switch") {
+            Some(name) => guid(name.trim()).map(TableDumpLine::Device),
+            None => entry(line),
         }
-        let entries = switch.map(|guid| dump.entry(guid).or_default());
-        if line.starts_with("Switch") && entries.is_some() {
-            continue;
+    })
+}
+
+enum TableDumpLine<K, V> {
+    /// An empty line, or headings of columns.
+    Heading,
+    /// The rows of a device follow.
+    Device(Guid),
+    Row(K, V),
+}
+
+/// Reads a dump, whose lines `parse` understands. `row` names a row in the error.
+fn read<K: Ord, V>(
+    text: &str,
+    row: &str,
+    parse: impl Fn(&str) -> Option<TableDumpLine<K, V>>,
+) -> Result<BTreeMap<Guid, BTreeMap<K, V>>, String> {
+    let mut dump: BTreeMap<Guid, BTreeMap<K, V>> = BTreeMap::new();
+    let mut device = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        let rows = device.and_then(|guid| dump.get_mut(&guid));
+        match (parse(line), rows) {
+            (Some(TableDumpLine::Heading), _) => {}
+            (Some(TableDumpLine::Device(guid)), _) => {
+                device = Some(guid);
+                dump.entry(guid).or_default();
+            }
+            (Some(TableDumpLine::Row(key, value)), Some(rows)) => {
+                rows.insert(key, value);
+            }
+            (Some(TableDumpLine::Row(..)) | None, _) => {
+                return Err(format!("line {number}: not {row} of this format"));
+            }
         }
-        let ((mlid, ports), entries) = entry(line)
-            .zip(entries)
-            .ok_or_else(|| format!("line {number}: not an entry of this format"))?;
-        entries.insert(mlid, ports);
     }
     Ok(dump)
 }
 
+/// Input port, output port and mapping: `1   2   : 0  1  2 …`.
+fn mapping(line: &str) -> Option<TableDumpLine<(u8, u8), [u8; SLS]>> {
+    let (ports, vls) = line.split_once(':')?;
+    let mut ports = ports.split_ascii_whitespace().map(str::parse::<u8>);
+    let input = ports.next()?.ok()?;
+    let output = ports.next()?.ok()?;
+    let vls: Option<Vec<u8>> = vls.split_ascii_whitespace().map(|vl| vl.parse().ok()).collect();
+    let vls: [u8; SLS] = vls?.try_into().ok()?;
+    let is_valid = ports.next().is_none() && vls.iter().all(|&vl| vl < SLS as u8);
+    is_valid.then_some(TableDumpLine::Row((input, output), vls))
+}
+
 /// MLID and output ports: `0xC001 : 0x001  0x003`.
-fn entry(line: &str) -> Option<(u16, Vec<u8>)> {
+fn entry(line: &str) -> Option<TableDumpLine<u16, Vec<u8>>> {
     let (mlid, ports) = line.split_once(':')?;
     let mlid = u16::from_str_radix(mlid.trim().strip_prefix("0x")?, 16).ok()?;
     let ports: Option<Vec<u8>> = ports
         .split_ascii_whitespace()
         .map(|text| u8::from_str_radix(text.strip_prefix("0x")?, 16).ok())
         .collect();
-    Some((mlid, ports?)).filter(|(mlid, _)| *mlid >= crate::ids::Mlid::FIRST.0)
+    let ports = ports?;
+    (mlid >= Mlid::FIRST.0).then_some(TableDumpLine::Row(mlid, ports))
 }
 
 /// A GUID of 16 digits, which may be followed by a comma.
