@@ -42,13 +42,6 @@ impl PlainChange {
         change.tables(&|_, _| None).has_changes().then_some(change)
     }
 
-    /// LIDs with other entries in some switch that have a port before and afterwards.
-    fn lids(&self) -> Vec<Lid> {
-        let mut lids = self.tables(&|_, _| None).changed_lids();
-        lids.retain(|&lid| has_port(&self.old.1, lid) && has_port(&self.plan, lid));
-        lids
-    }
-
     fn tables<'a>(
         &'a self,
         choices: &'a (dyn Fn(SwitchId, Lid) -> Option<PortMask> + Sync),
@@ -71,8 +64,12 @@ impl PlainChange {
                 .collect();
         }
         let by_switch = running.of(&self.fabric);
-        let found =
-            self.tables(&|switch, lid| by_switch.choices(switch, lid)).to_switch_off(&self.lids());
+        let choices = |switch, lid| by_switch.choices(switch, lid);
+        let tables = self.tables(&choices);
+        let mut lids = tables.changed_lids();
+        // Nothing is sent to a LID without a port before or afterwards.
+        lids.retain(|&lid| has_port(&self.old.1, lid) && has_port(&self.plan, lid));
+        let found = tables.to_switch_off(&lids);
         found.into_iter().map(|switch| self.fabric.switch(switch).guid()).collect()
     }
 
