@@ -58,21 +58,18 @@ impl StateFiles {
         Memory::new(guid2lid)
     }
 
-    /// The ports in guid2lid and neighbors, whose errors are reported elsewhere.
+    /// The ports in guid2lid and neighbors, whose invalid lines are logged by [`Self::read_memory`] and
+    /// [`Self::read_m_keys`].
     pub fn earlier_ports(&self, options: &Options) -> EarlierPorts {
+        let consequence = "ports of the earlier run that are missing cannot be described";
         let mut ports = EarlierPorts::default();
-        if let Some((path, text)) = self.read_if_present(GUID2LID) {
+        if let Some((path, text)) = self.read(GUID2LID, consequence) {
             ports.lids = guid2lid::parse(&path, &text, options.lmc).0;
         }
-        if let Some((path, text)) = self.read_if_present(NEIGHBORS) {
+        if let Some((path, text)) = self.read(NEIGHBORS, consequence) {
             ports.cables = neighbors::parse(&path, &text).0;
         }
         ports
-    }
-
-    fn read_if_present(&self, name: &str) -> Option<(PathBuf, String)> {
-        let path = self.cache_dir.as_ref()?.join(name);
-        fs::read_to_string(&path).ok().map(|text| (path, text))
     }
 
     /// Writes guid2lid if its contents changed.
@@ -243,4 +240,35 @@ impl StateFiles {
 
 fn warn_about(diagnostics: &[Diagnostic]) {
     diagnostics.iter().for_each(|diagnostic| warn!("{diagnostic}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn state_files_that_cannot_be_read_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let writer = Arc::new(fs::File::create(&log).expect("a file"));
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
+        let dump_dir = folder.path().to_owned();
+        let files = StateFiles { cache_dir: Some(dump_dir.clone()), dump_dir };
+        tracing::subscriber::with_default(subscriber, || {
+            let none = EarlierPorts::default();
+            assert_eq!(files.earlier_ports(&Options::default()), none, "there are no files");
+            // Unlike a file without permissions, root cannot read a folder as a file either.
+            for name in [GUID2LID, NEIGHBORS] {
+                fs::create_dir(folder.path().join(name)).expect("a folder");
+            }
+            assert_eq!(files.earlier_ports(&Options::default()), none);
+        });
+        let text = fs::read_to_string(&log).expect("a log");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        for name in [GUID2LID, NEIGHBORS] {
+            let path = folder.path().join(name).display().to_string();
+            assert!(text.contains(&format!("cannot read {path}: ")), "{text}");
+        }
+    }
 }
