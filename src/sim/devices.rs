@@ -11,7 +11,7 @@ use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -84,6 +84,27 @@ pub struct PortEvents {
     pub reregistrations: u64,
 }
 
+/// Effects of changed links outside the devices, until
+/// [`super::net::Net::report_link_changes`] causes them.
+#[derive(Default)]
+pub(super) struct LinkEffects {
+    /// Switches with a port state change, to be reported by a trap.
+    pub(super) switches: Vec<u32>,
+    /// Ports whose link went down, to be counted by LinkDownedCounter.
+    pub(super) downed_ports: Vec<u32>,
+    /// Links that train slowly, to be completed by a timer: port and training time.
+    pub(super) training: Vec<(u32, Duration)>,
+}
+
+/// Cables that are not as they were made.
+#[derive(Default)]
+pub(super) struct CableStates {
+    /// Defects by the port at which they were made.
+    pub(super) faults: HashMap<u32, CableFault>,
+    /// Ports at the cables that a split of the fabric has unplugged.
+    pub(super) cut: Vec<u32>,
+}
+
 /// All devices and cables of a fabric.
 pub(super) struct Devices {
     pub(super) nodes: Vec<Node>,
@@ -91,21 +112,12 @@ pub(super) struct Devices {
     pub(super) switches: Vec<Switch>,
     pub(super) by_guid: HashMap<Guid, u32>,
     pub(super) hardware: Hardware,
-    /// Switches with a port state change that no trap has reported yet.
-    pub(super) changed_switches: Vec<u32>,
-    /// Ports whose link went down and that LinkDownedCounter has not counted yet.
-    pub(super) downed_ports: Vec<u32>,
-    /// Links that train slowly and whose training no timer completes yet: port and training time.
-    pub(super) training: Vec<(u32, Duration)>,
-    pub(super) cable_faults: HashMap<u32, CableFault>,
-    /// Ports at the cables that a split of the fabric has unplugged.
-    pub(super) cut_cables: Vec<u32>,
+    pub(super) link_changes: LinkEffects,
+    pub(super) cables: CableStates,
     /// Time of the last Set that changed a forwarding table.
     pub(super) last_route_change: Option<Instant>,
     /// End of the running lease of an M_Key, by slot of the end port.
     pub(super) leases: HashMap<u32, Instant>,
-    /// Slots of the ports with FDR10 enabled.
-    pub(super) fdr10: HashSet<u32>,
     /// By port slot; without ports that had none.
     pub(super) port_events: HashMap<u32, PortEvents>,
     pub(super) vendor: VendorAgents,
@@ -137,14 +149,10 @@ impl Devices {
             switches: Vec::new(),
             by_guid: HashMap::with_capacity(topology.nodes.len()),
             hardware,
-            changed_switches: Vec::new(),
-            downed_ports: Vec::new(),
-            training: Vec::new(),
-            cable_faults: HashMap::new(),
-            cut_cables: Vec::new(),
+            link_changes: LinkEffects::default(),
+            cables: CableStates::default(),
             last_route_change: None,
             leases: HashMap::new(),
-            fdr10: HashSet::new(),
             port_events: HashMap::new(),
             vendor: VendorAgents::default(),
         };
@@ -164,16 +172,14 @@ impl Devices {
                     info.set_lid(Lid(lid));
                     info.set_lmc(lmc);
                 }
-                let guid = node.port_guid(if is_switch { PortNum::ZERO } else { num });
-                let tables = None;
                 devices.ports.push(Port {
                     info,
-                    guid,
+                    guid: node.port_guid(if is_switch { PortNum::ZERO } else { num }),
                     node: index,
                     peer: NONE,
                     num,
                     plugged: false,
-                    tables,
+                    tables: None,
                 });
             }
             devices.by_guid.entry(node.guid).or_insert(index);

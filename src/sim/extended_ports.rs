@@ -7,7 +7,6 @@ use super::tables::AttributeData;
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::{FDR10, MlnxExtPortInfo, PortState};
 use crate::wire::mad::Status;
-use std::collections::HashSet;
 
 /// StateChangeEnable: a Set changes LinkSpeedEnabled.
 const SPEED_ENABLED: u8 = 1;
@@ -15,7 +14,7 @@ const SPEED_ENABLED: u8 = 1;
 impl SimFabric {
     /// True if FDR10 is enabled at a port of a Mellanox device.
     pub fn has_fdr10_enabled(&self, guid: Guid, num: PortNum) -> Option<bool> {
-        self.at_port(guid, num, |net, slot| net.devices.fdr10.contains(&slot))
+        self.at_port(guid, num, |net, slot| net.devices.vendor.has_fdr10(slot))
     }
 }
 
@@ -34,26 +33,18 @@ impl Devices {
                 return Err(Status::BAD_FIELD);
             }
             if wanted.state_change_enable() & SPEED_ENABLED != 0 {
-                if wanted.has_fdr10_enabled() {
-                    self.fdr10.insert(slot)
-                } else {
-                    self.fdr10.remove(&slot)
-                };
+                self.vendor.set_fdr10(slot, wanted.has_fdr10_enabled());
             }
         }
         let port = self.port(slot);
         let is_up = port.info.port_state() != PortState::Down;
+        let is_enabled = self.vendor.has_fdr10(slot);
         let mut info = MlnxExtPortInfo::default();
         info.set_link_speed_supported(FDR10);
-        info.set_link_speed_enabled(if is_enabled(&self.fdr10, slot) { FDR10 } else { 0 });
+        info.set_link_speed_enabled(if is_enabled { FDR10 } else { 0 });
         // The simulated link changes its speed without training.
-        let is_active =
-            is_up && is_enabled(&self.fdr10, slot) && is_enabled(&self.fdr10, port.peer);
+        let is_active = is_up && is_enabled && self.vendor.has_fdr10(port.peer);
         info.set_link_speed_active(if is_active { FDR10 } else { 0 });
         Ok(info.0)
     }
-}
-
-fn is_enabled(fdr10: &HashSet<u32>, slot: u32) -> bool {
-    fdr10.contains(&slot)
 }

@@ -134,24 +134,24 @@ impl SimFabric {
     pub fn set_sma_speed(&self, speed: SmaSpeed) {
         let mut net = self.shared.lock();
         for node in 0..net.devices.nodes.len() as u32 {
-            net.sma_loads.set(node, speed);
+            net.smas.loads.set(node, speed);
         }
     }
 
     /// Sets the time that an SMP and its response are on their way, in all.
     pub fn set_smp_round_trip(&self, time: Duration) {
-        self.shared.lock().smp_round_trip = time;
+        self.shared.lock().smas.round_trip = time;
     }
 
     /// Largest number of SMPs at one agent with a service time.
     pub fn longest_sma_queue(&self) -> u32 {
         let net = self.shared.lock();
-        net.sma_loads.iter().map(|(_, agent)| agent.longest_queue).max().unwrap_or(0)
+        net.smas.loads.iter().map(|(_, agent)| agent.longest_queue).max().unwrap_or(0)
     }
 
     /// SMPs that agents with a service time have dropped.
     pub fn dropped_smps(&self) -> u64 {
-        self.shared.lock().sma_loads.iter().map(|(_, agent)| agent.dropped).sum()
+        self.shared.lock().smas.loads.iter().map(|(_, agent)| agent.dropped).sum()
     }
 
     /// Sets NumPorts in the node's NodeInfo; the ports stay.

@@ -20,21 +20,21 @@ impl Devices {
                 self.port_mut(end).info.set_phys_state(PhysState::Disabled);
             }
             if was_up {
-                self.downed_ports.push(end);
+                self.link_changes.downed_ports.push(end);
                 self.record_state_change(end);
             }
         }
     }
 
     /// Trains the link at `slot` if it is down, its cable is plugged in, and both ends are in the
-    /// physical state Polling. A slow link is added to `training`.
+    /// physical state Polling. A slow link is added to the link changes.
     pub(super) fn link_train(&mut self, slot: u32) {
         let Some((a, b)) = self.trainable_ends(slot) else { return };
         let time = self.cable_fault(a, b).training_time;
         if time.is_zero() {
             self.complete_training(slot);
         } else {
-            self.training.push((slot, time));
+            self.link_changes.training.push((slot, time));
         }
     }
 
@@ -46,16 +46,16 @@ impl Devices {
 
     /// Defects of the cable between two ports.
     fn cable_fault(&self, a: u32, b: u32) -> CableFault {
-        if self.cable_faults.is_empty() {
+        if self.cables.faults.is_empty() {
             return CableFault::NONE;
         }
-        fault_at(&self.cable_faults, a).combine(fault_at(&self.cable_faults, b))
+        fault_at(&self.cables.faults, a).combine(fault_at(&self.cables.faults, b))
     }
 
     /// Changes the defects of the cable at `slot`, from the next training on.
     pub(super) fn change_cable(&mut self, slot: u32, change: impl FnOnce(&mut CableFault)) {
-        change(self.cable_faults.entry(slot).or_insert(CableFault::NONE));
-        self.cable_faults.retain(|_, fault| *fault != CableFault::NONE);
+        change(self.cables.faults.entry(slot).or_insert(CableFault::NONE));
+        self.cables.faults.retain(|_, fault| *fault != CableFault::NONE);
     }
 
     /// Limits the link at `slot` to these widths and speeds, and trains it again.
@@ -104,8 +104,8 @@ impl Devices {
         let node = self.port(slot).node;
         if let Some(switch) = self.switch_mut(node) {
             switch.info.set_port_state_change(true);
-            if !self.changed_switches.contains(&node) {
-                self.changed_switches.push(node);
+            if !self.link_changes.switches.contains(&node) {
+                self.link_changes.switches.push(node);
             }
         }
     }
@@ -136,14 +136,14 @@ impl Devices {
             let [near, far] = [slot, peer].map(|end| inside[self.port(end).node as usize]);
             if near != far {
                 self.set_plugged(slot, false);
-                self.cut_cables.push(slot);
+                self.cables.cut.push(slot);
             }
         }
     }
 
     /// Plugs in the cables that [`Self::split`] has unplugged.
     pub(super) fn heal(&mut self) {
-        for slot in std::mem::take(&mut self.cut_cables) {
+        for slot in std::mem::take(&mut self.cables.cut) {
             self.set_plugged(slot, true);
         }
     }
@@ -210,7 +210,7 @@ impl Devices {
         for slot in slots {
             self.link_train(slot);
         }
-        self.changed_switches.retain(|&other| other != node);
+        self.link_changes.switches.retain(|&other| other != node);
     }
 
     fn is_ready(&self, end: u32) -> bool {

@@ -236,7 +236,7 @@ impl SimFabric {
 
     /// Sets the time after which devices repeat a trap that was not repressed (initially 500 ms).
     pub fn set_trap_interval(&self, interval: Duration) {
-        self.shared.lock().trap_interval = interval;
+        self.shared.lock().traps.interval = interval;
     }
 
     /// LFT of a switch: output port by LID, up to the last block written.
@@ -352,12 +352,12 @@ impl SimFabric {
 
     /// Numbers of Gets and Sets of an attribute that the devices' agents received.
     pub fn requests(&self, attr_id: u16) -> [u64; 2] {
-        self.shared.lock().requests.get(&attr_id).copied().unwrap_or_default()
+        self.shared.lock().smas.requests.get(&attr_id).copied().unwrap_or_default()
     }
 
     /// Number of Sets of any attribute that the devices' agents received.
     pub fn sets(&self) -> u64 {
-        self.shared.lock().requests.values().map(|[_, sets]| sets).sum()
+        self.shared.lock().smas.requests.values().map(|[_, sets]| sets).sum()
     }
 
     /// The congestion control settings of an end port (port 0 of a switch).
@@ -388,7 +388,7 @@ impl SimFabric {
     /// Resets the numbers of requests received.
     pub fn reset_counters(&self) {
         let mut net = self.shared.lock();
-        net.requests.clear();
+        net.smas.requests.clear();
         net.congestion.requests.clear();
     }
 }

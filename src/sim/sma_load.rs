@@ -1,7 +1,7 @@
 //! Load of the subnet management agents: an agent with a service time works on one SMP at a time, in the
 //! order in which they arrive, and drops those that find its queue full.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -36,6 +36,16 @@ pub(super) struct LoadedAgent {
     /// Largest number of SMPs that it had at a time.
     pub(super) longest_queue: u32,
     pub(super) dropped: u64,
+}
+
+/// The SMPs between subnet managers and the agents of all devices.
+#[derive(Default)]
+pub(super) struct SmaTraffic {
+    pub(super) loads: SmaLoads,
+    /// Time that an SMP and its response are on their way, in all.
+    pub(super) round_trip: Duration,
+    /// SMPs that the agents received: `[Get, Set]` by attribute ID.
+    pub(super) requests: BTreeMap<u16, [u64; 2]>,
 }
 
 /// The agents with a service time, by node index.

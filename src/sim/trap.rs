@@ -6,6 +6,7 @@ use crate::wire::attr::{AttrId, ChangeFlag, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::{DATA_SIZE, RETURN_PATH, SmpFields, SmpRoute, request};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A trap that is repeated until a TrapRepress with its transaction ID arrives.
@@ -13,6 +14,25 @@ pub(super) struct PendingTrap {
     pub(super) number: u16,
     pub(super) tid: u64,
     pub(super) packet: Packet,
+}
+
+/// Time after which a device repeats a trap unless [`DeviceTraps::interval`] is changed.
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The traps of all devices that await their repress.
+pub(super) struct DeviceTraps {
+    /// Time after which a trap is repeated.
+    pub(super) interval: Duration,
+    /// Repeated traps by the number of their node.
+    pub(super) pending: BTreeMap<u32, Vec<PendingTrap>>,
+    /// Transaction ID of the next trap.
+    pub(super) next_tid: u64,
+}
+
+impl Default for DeviceTraps {
+    fn default() -> Self {
+        Self { interval: DEFAULT_INTERVAL, pending: BTreeMap::new(), next_tid: 1 }
+    }
 }
 
 /// Traps that a port sends at regular intervals, repressed or not.

@@ -6,7 +6,7 @@ use crate::ids::Guid;
 use crate::wire::smp::DATA_SIZE;
 use crate::wire::vendor::capabilities::Capabilities;
 use crate::wire::vendor::qos_config_sl::QosConfigSl;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
@@ -76,6 +76,8 @@ pub(super) struct VendorAgents {
     virtualized: FxHashMap<u32, SimVports>,
     /// By node; without switches with the default limits.
     adaptive_limits: FxHashMap<u32, AdaptiveLimits>,
+    /// Slots of the ports with FDR10 enabled.
+    fdr10: FxHashSet<u32>,
     sets: VecDeque<VendorSet>,
 }
 
@@ -136,6 +138,18 @@ impl VendorAgents {
 
     pub(super) fn set_adaptive_limits(&mut self, node: u32, limits: AdaptiveLimits) {
         self.adaptive_limits.insert(node, limits);
+    }
+
+    pub(super) fn has_fdr10(&self, slot: u32) -> bool {
+        self.fdr10.contains(&slot)
+    }
+
+    pub(super) fn set_fdr10(&mut self, slot: u32, is_enabled: bool) {
+        if is_enabled {
+            self.fdr10.insert(slot);
+        } else {
+            self.fdr10.remove(&slot);
+        }
     }
 
     pub(super) fn log(&mut self, set: VendorSet) {

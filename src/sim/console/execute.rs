@@ -64,7 +64,7 @@ fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
             net.faults.nodes.change(node, |faults| apply_node_fault(faults, fault));
         }
         ConsoleCommand::SmaSpeed(nodes, speed) => return set_sma_speed(net, &nodes, speed),
-        ConsoleCommand::RoundTrip(time) => net.smp_round_trip = time,
+        ConsoleCommand::RoundTrip(time) => net.smas.round_trip = time,
         ConsoleCommand::Redirect(name, to, qpn) => {
             let node = resolve::node(&net.devices, &name)?;
             let to = net.devices.end_port(resolve::port(&net.devices, &to)?);
@@ -132,7 +132,7 @@ fn set_sma_speed(net: &mut Net, nodes: &SmaNodes, speed: SmaSpeed) -> Result<(),
             SmaNodes::Node(_) => node == Some(index),
         };
         if is_selected {
-            net.sma_loads.set(index, speed);
+            net.smas.loads.set(index, speed);
         }
     }
     Ok(())
@@ -179,7 +179,7 @@ fn set_errors(
 /// Ends all faults; unplugged cables stay so.
 fn calm(net: &mut Net) {
     net.faults.clear();
-    let cables: BTreeMap<_, _> = net.devices.cable_faults.drain().collect();
+    let cables: BTreeMap<_, _> = net.devices.cables.faults.drain().collect();
     for (slot, _) in cables.into_iter().filter(|(_, cable)| cable.is_degraded()) {
         net.devices.retrain(slot);
     }
@@ -188,7 +188,7 @@ fn calm(net: &mut Net) {
 /// Ends all faults and plugs all cables in.
 fn repair(net: &mut Net) {
     calm(net);
-    net.devices.cut_cables.clear();
+    net.devices.cables.cut.clear();
     for slot in 0..net.devices.ports.len() as u32 {
         let port = net.devices.port(slot);
         if port.peer != NONE && !port.plugged {

@@ -107,7 +107,7 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
 
 fn of_cables(devices: &Devices) -> Vec<(u32, String)> {
     let mut lines = Vec::new();
-    for (&slot, cable) in &devices.cable_faults {
+    for (&slot, cable) in &devices.cables.faults {
         let name = port_name(devices, slot);
         if !cable.training_time.is_zero() {
             lines.push((slot, format!("training {name} {:?}", cable.training_time)));

@@ -22,7 +22,7 @@ struct AgentGroup {
 pub(super) fn show(net: &Net) -> String {
     let mut groups: BTreeMap<(Duration, u32), AgentGroup> = BTreeMap::new();
     let mut dropping: Vec<(u32, &LoadedAgent)> = Vec::new();
-    for (node, agent) in net.sma_loads.iter() {
+    for (node, agent) in net.smas.loads.iter() {
         let group = groups.entry((agent.speed.service_time, agent.speed.queue)).or_default();
         group.agents += 1;
         group.longest_queue = group.longest_queue.max(agent.longest_queue);
@@ -45,8 +45,8 @@ pub(super) fn show(net: &Net) -> String {
             "{agents}, {service_time:?} for an SMP, {queue}: at most {longest} at a time, {dropped} dropped"
         );
     }
-    if !net.smp_round_trip.is_zero() {
-        let _ = writeln!(text, "round trip {:?}", net.smp_round_trip);
+    if !net.smas.round_trip.is_zero() {
+        let _ = writeln!(text, "round trip {:?}", net.smas.round_trip);
     }
     dropping.sort_unstable_by_key(|&(node, agent)| (std::cmp::Reverse(agent.dropped), node));
     for (node, agent) in dropping.into_iter().take(MAX_LISTED) {

@@ -230,13 +230,13 @@ impl Net {
             return;
         }
         let arrival = Arrival { slot, qpn: 0, from, mad };
-        if self.smp_round_trip.is_zero() && self.sma_loads.is_empty() {
+        if self.smas.round_trip.is_zero() && self.smas.loads.is_empty() {
             return self.process_smp(arrival);
         }
         // The time of the whole round trip passes on the way to the agent: one event instead of two.
-        let arrives = Instant::now() + self.smp_round_trip;
-        let due = match self.sma_loads.admit(node, arrives) {
-            AgentAnswer::AtOnce if self.smp_round_trip.is_zero() => {
+        let arrives = Instant::now() + self.smas.round_trip;
+        let due = match self.smas.loads.admit(node, arrives) {
+            AgentAnswer::AtOnce if self.smas.round_trip.is_zero() => {
                 return self.process_smp(arrival);
             }
             AgentAnswer::AtOnce => arrives,
@@ -250,8 +250,8 @@ impl Net {
     fn process_smp(&mut self, Arrival { slot, from, mut mad, .. }: Arrival) {
         let header = mad.header();
         match mad.method() {
-            Method::GET => self.requests.entry(header.attr_id()).or_default()[0] += 1,
-            Method::SET => self.requests.entry(header.attr_id()).or_default()[1] += 1,
+            Method::GET => self.smas.requests.entry(header.attr_id()).or_default()[0] += 1,
+            Method::SET => self.smas.requests.entry(header.attr_id()).or_default()[1] += 1,
             _ => {}
         }
         let node = self.devices.port(slot).node;

@@ -8,35 +8,23 @@ use crate::sim::event_queue::{Schedule, Timer};
 use crate::sim::events::FabricEvent;
 use crate::sim::faults::Faults;
 use crate::sim::kernel::Kernel;
-use crate::sim::sma_load::SmaLoads;
-use crate::sim::trap::PendingTrap;
+use crate::sim::sma_load::SmaTraffic;
+use crate::sim::trap::DeviceTraps;
 use crate::wire::attr::{CapMask, TrapNumber};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// Time after which a device repeats a trap unless [`Net::trap_interval`] is changed.
-const DEFAULT_TRAP_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(in crate::sim) struct Net {
     pub(in crate::sim) devices: Devices,
     pub(in crate::sim) faults: Faults,
     pub(in crate::sim) counters: PerfCounters,
     pub(in crate::sim) congestion: CongestionAgents,
-    pub(in crate::sim) sma_loads: SmaLoads,
-    /// Time that an SMP and its response are on their way, in all.
-    pub(in crate::sim) smp_round_trip: Duration,
+    pub(in crate::sim) smas: SmaTraffic,
     pub(in crate::sim) kernel: Kernel,
     pub(in crate::sim) events: Schedule<FabricEvent>,
-    /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
-    pub(in crate::sim) requests: BTreeMap<u16, [u64; 2]>,
-    pub(in crate::sim) trap_interval: Duration,
     /// Time of the last console command that changed the fabric.
     pub(in crate::sim) last_fault: Option<Instant>,
-    /// Pending traps by node.
-    pub(super) traps: BTreeMap<u32, Vec<PendingTrap>>,
-    /// Transaction ID of the next trap.
-    pub(super) next_trap: u64,
+    pub(in crate::sim) traps: DeviceTraps,
 }
 
 impl Net {
@@ -44,17 +32,13 @@ impl Net {
         Self {
             counters: PerfCounters::new(devices.ports.len()),
             congestion: CongestionAgents::default(),
-            sma_loads: SmaLoads::default(),
-            smp_round_trip: Duration::ZERO,
+            smas: SmaTraffic::default(),
             devices,
             faults: Faults::new(seed),
             kernel: Kernel::default(),
             events: Schedule::new(),
-            requests: BTreeMap::new(),
-            trap_interval: DEFAULT_TRAP_INTERVAL,
             last_fault: None,
-            traps: BTreeMap::new(),
-            next_trap: 1,
+            traps: DeviceTraps::default(),
         }
     }
 

@@ -16,13 +16,14 @@ use std::time::Duration;
 impl Net {
     /// Counts links that went down, and sends trap 128 for every switch with a changed port state.
     pub(in crate::sim) fn report_link_changes(&mut self) {
-        for slot in std::mem::take(&mut self.devices.downed_ports) {
+        let changes = std::mem::take(&mut self.devices.link_changes);
+        for slot in changes.downed_ports {
             self.counters.count_fault(slot, PacketFault::LinkDowned);
         }
-        for (slot, time) in std::mem::take(&mut self.devices.training) {
+        for (slot, time) in changes.training {
             self.schedule(time, FabricEvent::Trained { slot });
         }
-        for node in std::mem::take(&mut self.devices.changed_switches) {
+        for node in changes.switches {
             let port0 = self.devices.node(node).first;
             self.raise_trap(port0, TrapNumber::LINK_STATE);
         }
@@ -38,12 +39,12 @@ impl Net {
     /// As [`Self::raise_trap`]; `complete` fills in the details of the notice.
     fn raise_trap_with(&mut self, slot: u32, number: u16, complete: impl FnOnce(&mut Notice)) {
         let node = self.devices.port(slot).node;
-        let pending = self.traps.entry(node).or_default();
+        let pending = self.traps.pending.entry(node).or_default();
         if pending.iter().any(|trap| trap.number == number) {
             return;
         }
         let Some((tid, packet)) = self.trap_packet(slot, number, complete) else { return };
-        self.traps.entry(node).or_default().push(PendingTrap { number, tid, packet });
+        self.traps.pending.entry(node).or_default().push(PendingTrap { number, tid, packet });
         self.send_trap(node, tid);
     }
 
@@ -88,8 +89,8 @@ impl Net {
         if !info.master_sm_lid().is_unicast() || !info.lid().is_unicast() {
             return None;
         }
-        let tid = self.next_trap;
-        self.next_trap += 1;
+        let tid = self.traps.next_tid;
+        self.traps.next_tid += 1;
         let mut to = Address::smi(info.master_sm_lid());
         to.sl = Sl(info.master_sm_sl().0 & 0xF);
         let kind = self.devices.node(port.node).info.kind();
@@ -128,19 +129,19 @@ impl Net {
 
     /// Sends a pending trap and schedules its repetition.
     pub(super) fn send_trap(&mut self, node: u32, tid: u64) {
-        let pending = self.traps.get(&node);
+        let pending = self.traps.pending.get(&node);
         let Some(trap) = pending.and_then(|traps| traps.iter().find(|trap| trap.tid == tid)) else {
             return;
         };
         let packet = trap.packet.clone();
-        self.schedule(self.trap_interval, FabricEvent::RepeatTrap { node, tid });
+        self.schedule(self.traps.interval, FabricEvent::RepeatTrap { node, tid });
         if !self.faults.nodes.has(node, Misbehaviour::Silent) {
             self.transmit(packet);
         }
     }
 
     pub(super) fn repress_trap(&mut self, node: u32, tid: u64) {
-        if let Some(traps) = self.traps.get_mut(&node) {
+        if let Some(traps) = self.traps.pending.get_mut(&node) {
             traps.retain(|trap| trap.tid != tid);
         }
     }
@@ -148,7 +149,7 @@ impl Net {
     /// Restarts a node: its tables, settings, counters and pending traps are lost, and its LIDs
     /// unless `keeps_lids`. Programs on it keep running, so its ports still show IsSM.
     pub(in crate::sim) fn reboot(&mut self, node: u32, keeps_lids: bool) {
-        self.traps.remove(&node);
+        self.traps.pending.remove(&node);
         self.devices.reboot(node, keeps_lids);
         self.report_link_changes();
         for slot in self.devices.slots_of(node) {
