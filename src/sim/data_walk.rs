@@ -87,42 +87,6 @@ impl LinkObserver for Enforcement<'_> {
     fn link_inactive(&mut self, _exit: u32) {}
 }
 
-impl Devices {
-    fn receiver_of(&self, from: u32, packet: DataPacket) -> Result<DataReceiver, DataDrop> {
-        let mut enforcement = Enforcement { devices: self, pkey: packet.pkey, is_refused: false };
-        let arrived = self.forward_by_lid(from, packet.to, true, &mut enforcement);
-        let Some(slot) = arrived.map(|slot| self.end_port(slot)) else {
-            let is_refused = enforcement.is_refused;
-            return Err(if is_refused { DataDrop::SwitchPkey } else { DataDrop::NoRoute });
-        };
-        let port = self.port(slot).guid;
-        let index = match packet.gid {
-            Some(gid) if gid.guid() == port => None,
-            Some(gid) => {
-                let (index, _) = self.vport_of_gid(slot, gid).ok_or(DataDrop::UnknownGid)?;
-                Some(u16::from(index - FIRST_VPORT_GID))
-            }
-            None => self.vport_with_lid(slot, packet.to).map(|(index, _)| index),
-        };
-        let Some(index) = index else {
-            let accepts = self.pkey_index(slot, packet.pkey).is_some();
-            let receiver = DataReceiver { port, vport: None };
-            return if accepts { Ok(receiver) } else { Err(DataDrop::ReceiverPkey) };
-        };
-        if self.vport_state(slot, index) != PortState::Active {
-            return Err(DataDrop::Inactive);
-        }
-        let vport = self.vport(slot, index).map_err(|_| DataDrop::UnknownGid)?;
-        // A LID of a vport leads to this one, and to those that share it.
-        let owner = self.vport_with_lid(slot, packet.to).map(|(owner, _)| owner);
-        if owner.is_some_and(|owner| owner != index && owner != vport.spec.lid_by_vport_index) {
-            return Err(DataDrop::UnknownGid);
-        }
-        index_of(&vport.pkeys, packet.pkey).ok_or(DataDrop::ReceiverPkey)?;
-        Ok(DataReceiver { port, vport: Some(index) })
-    }
-}
-
 impl SimFabric {
     /// Follows a packet from a port to its receiver. `None` if there is no such port.
     ///
@@ -134,6 +98,41 @@ impl SimFabric {
         num: PortNum,
         packet: DataPacket,
     ) -> Option<Result<DataReceiver, DataDrop>> {
-        self.at_port(guid, num, |net, slot| net.devices.receiver_of(slot, packet))
+        self.at_port(guid, num, |net, slot| receiver(&net.devices, slot, packet))
     }
+}
+
+/// Follows a packet from the port `from`.
+fn receiver(devices: &Devices, from: u32, packet: DataPacket) -> Result<DataReceiver, DataDrop> {
+    let mut enforcement = Enforcement { devices, pkey: packet.pkey, is_refused: false };
+    let arrived = devices.forward_by_lid(from, packet.to, true, &mut enforcement);
+    let Some(slot) = arrived.map(|slot| devices.end_port(slot)) else {
+        let is_refused = enforcement.is_refused;
+        return Err(if is_refused { DataDrop::SwitchPkey } else { DataDrop::NoRoute });
+    };
+    let port = devices.port(slot).guid;
+    let index = match packet.gid {
+        Some(gid) if gid.guid() == port => None,
+        Some(gid) => {
+            let (index, _) = devices.vport_of_gid(slot, gid).ok_or(DataDrop::UnknownGid)?;
+            Some(u16::from(index - FIRST_VPORT_GID))
+        }
+        None => devices.vport_with_lid(slot, packet.to).map(|(index, _)| index),
+    };
+    let Some(index) = index else {
+        let accepts = devices.pkey_index(slot, packet.pkey).is_some();
+        let receiver = DataReceiver { port, vport: None };
+        return if accepts { Ok(receiver) } else { Err(DataDrop::ReceiverPkey) };
+    };
+    if devices.vport_state(slot, index) != PortState::Active {
+        return Err(DataDrop::Inactive);
+    }
+    let vport = devices.vport(slot, index).map_err(|_| DataDrop::UnknownGid)?;
+    // A LID of a vport leads to this one, and to those that share it.
+    let owner = devices.vport_with_lid(slot, packet.to).map(|(owner, _)| owner);
+    if owner.is_some_and(|owner| owner != index && owner != vport.spec.lid_by_vport_index) {
+        return Err(DataDrop::UnknownGid);
+    }
+    index_of(&vport.pkeys, packet.pkey).ok_or(DataDrop::ReceiverPkey)?;
+    Ok(DataReceiver { port, vport: Some(index) })
 }

@@ -70,152 +70,12 @@ impl<C: Ord> TrafficReport<C> {
     }
 }
 
-impl Devices {
-    /// The ports for a packet to a LID.
-    fn exits_by(&self, node: u32, lid: Lid, packet: PacketClass, by: Forwarding) -> Option<Exits> {
-        match by {
-            Forwarding::Plain => self.lft_entry(node, lid).map(Exits::Static),
-            Forwarding::Adaptive => self.exits(node, lid, packet),
-        }
-    }
-
-    /// The port at the other end of an ACTIVE link.
-    fn crossed(&self, slot: u32) -> Option<u32> {
-        let peer = self.linked_peer(slot)?;
-        let is_active =
-            [slot, peer].iter().all(|&end| self.port(end).info.port_state() == PortState::Active);
-        is_active.then_some(peer)
-    }
-
-    /// Walks a packet from a host's port. Calls `cross` with each port of a switch that sends to a
-    /// switch. Returns true if it arrives.
-    fn walk(
-        &self,
-        start: u32,
-        lid: Lid,
-        packet: PacketClass,
-        by: Forwarding,
-        walker: &mut Walker<'_>,
-    ) -> bool {
-        let Some(mut at) = self.crossed(start) else { return false };
-        for _ in 0..=MAX_SWITCHES {
-            if self.owns_lid(self.end_port(at), lid) {
-                return true;
-            }
-            let node = self.port(at).node;
-            let exits = self.exits_by(node, lid, packet, by);
-            let flow = Flow { from: start, lid, node };
-            let exit = exits.and_then(|exits| walker.choose(&exits, flow));
-            let slot =
-                exit.filter(|&exit| exit != PortNum::ZERO).and_then(|exit| self.slot(node, exit));
-            let Some((slot, next)) = slot.and_then(|slot| Some((slot, self.crossed(slot)?))) else {
-                return false;
-            };
-            if self.is_switch_slot(next) {
-                *walker.loads.entry(slot).or_default() += 1;
-            }
-            at = next;
-        }
-        false
-    }
-
-    /// The worst that can happen to packets to a LID from a switch by the choices of the switches. `known`
-    /// has the result for switches that were visited, `None` while the walk is behind them.
-    fn worst_fate(
-        &self,
-        at: u32,
-        lid: Lid,
-        packet: PacketClass,
-        by: Forwarding,
-        known: &mut HashMap<u32, Option<PacketFate>>,
-    ) -> PacketFate {
-        if self.owns_lid(self.end_port(at), lid) {
-            return PacketFate::Arrives;
-        }
-        let node = self.port(at).node;
-        if !self.is_switch(node) {
-            return PacketFate::Lost;
-        }
-        if let Some(fate) = known.get(&node) {
-            // A switch behind which the walk is would be met again.
-            return fate.unwrap_or(PacketFate::Circles);
-        }
-        known.insert(node, None);
-        let ports = match self.exits_by(node, lid, packet, by) {
-            Some(Exits::Static(port)) => vec![port],
-            Some(Exits::Group(ports) | Exits::Flow(ports)) => ports,
-            None => Vec::new(),
-        };
-        let fates = ports.iter().map(|&port| {
-            let slot = self.slot(node, port).filter(|_| port != PortNum::ZERO);
-            match slot.and_then(|slot| self.crossed(slot)) {
-                Some(next) => self.worst_fate(next, lid, packet, by, known),
-                None => PacketFate::Lost,
-            }
-        });
-        let worst = fates.max().unwrap_or(PacketFate::Lost);
-        known.insert(node, Some(worst));
-        worst
-    }
-
-    /// The ports of hosts that are ACTIVE, in the order of their LIDs.
-    fn hosts(&self) -> Vec<u32> {
-        let mut hosts: Vec<u32> = (0..self.ports.len() as u32)
-            .filter(|&slot| {
-                let port = self.port(slot);
-                let is_active = port.info.port_state() == PortState::Active;
-                is_active && !self.is_switch(port.node) && port.info.lid().is_unicast()
-            })
-            .collect();
-        hosts.sort_by_key(|&slot| self.port(slot).info.lid());
-        hosts
-    }
-}
-
 /// What happens to packets, the worst last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PacketFate {
     Arrives,
     Lost,
     Circles,
-}
-
-/// The packets of a host to a LID at a switch.
-#[derive(Clone, Copy)]
-struct Flow {
-    from: u32,
-    lid: Lid,
-    node: u32,
-}
-
-impl Flow {
-    /// A number that is the same for all packets of the flow, below `limit`, which must not be 0.
-    fn number(self, limit: u64) -> u64 {
-        let key = u64::from(self.from) << 32 | u64::from(self.lid.0);
-        Random(key ^ u64::from(self.node) << 48).below(limit)
-    }
-}
-
-/// Makes the choices of the switches, and counts packets by the port that sends.
-struct Walker<'a> {
-    random: &'a mut Random,
-    loads: HashMap<u32, u64>,
-}
-
-impl Walker<'_> {
-    fn choose(&mut self, exits: &Exits, flow: Flow) -> Option<PortNum> {
-        match exits {
-            Exits::Static(port) => Some(*port),
-            Exits::Group(ports) => {
-                let count = ports.len() as u64;
-                (count > 0).then(|| ports[self.random.below(count) as usize])
-            }
-            Exits::Flow(ports) => {
-                let count = ports.len() as u64;
-                (count > 0).then(|| ports[flow.number(count) as usize])
-            }
-        }
-    }
 }
 
 impl TrafficPattern {
@@ -241,37 +101,12 @@ impl TrafficPattern {
     }
 }
 
-impl Devices {
-    /// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
-    pub(super) fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficResult {
-        let hosts = self.hosts();
-        let mut random = Random(traffic.seed);
-        let mut choices = Random(!traffic.seed);
-        let mut walker = Walker { random: &mut choices, loads: HashMap::new() };
-        let mut result = TrafficResult::default();
-        for (source, &start) in hosts.iter().enumerate() {
-            for _ in 0..traffic.packets {
-                for to in traffic.pattern.destinations(source, hosts.len(), &mut random) {
-                    let lid = self.port(hosts[to]).info.lid();
-                    if self.walk(start, lid, traffic.packet, by, &mut walker) {
-                        result.delivered += 1;
-                    } else {
-                        result.lost += 1;
-                    }
-                }
-            }
-        }
-        result.loads = walker.loads.into_iter().collect();
-        result
-    }
-}
-
 impl SimFabric {
     /// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
     pub fn send_traffic(&self, traffic: &Traffic, by: Forwarding) -> TrafficReport {
         let net = self.shared.lock();
         let devices = &net.devices;
-        let TrafficResult { delivered, lost, loads } = devices.send_traffic(traffic, by);
+        let TrafficResult { delivered, lost, loads } = send_traffic(devices, traffic, by);
         let loads = loads.into_iter().map(|(slot, load)| (end(devices, slot), load)).collect();
         TrafficReport { delivered, lost, loads }
     }
@@ -289,15 +124,15 @@ impl SimFabric {
     pub fn fates(&self, packet: PacketClass, by: Forwarding) -> Vec<(Guid, Lid, PacketFate)> {
         let net = self.shared.lock();
         let devices = &net.devices;
-        let hosts = devices.hosts();
+        let hosts = hosts(devices);
+        let paths = PacketPaths { devices, packet, by };
         let mut unreached = Vec::new();
         for &to in &hosts {
             let lid = devices.port(to).info.lid();
             let mut known = HashMap::new();
             for &from in hosts.iter().filter(|&&from| from != to) {
-                let first = devices.crossed(from);
-                let fate = match first {
-                    Some(first) => devices.worst_fate(first, lid, packet, by, &mut known),
+                let fate = match crossed(devices, from) {
+                    Some(first) => paths.worst_fate(first, lid, &mut known),
                     None => PacketFate::Lost,
                 };
                 if fate != PacketFate::Arrives {
@@ -307,6 +142,170 @@ impl SimFabric {
             }
         }
         unreached
+    }
+}
+
+/// Sends packets between all hosts with an ACTIVE port, which are numbered in the order of their LIDs.
+pub(super) fn send_traffic(devices: &Devices, traffic: &Traffic, by: Forwarding) -> TrafficResult {
+    let hosts = hosts(devices);
+    let paths = PacketPaths { devices, packet: traffic.packet, by };
+    let mut random_hosts = Random(traffic.seed);
+    let mut random_ports = Random(!traffic.seed);
+    let mut choices = Choices { random: &mut random_ports, loads: HashMap::new() };
+    let mut result = TrafficResult::default();
+    for (source, &start) in hosts.iter().enumerate() {
+        for _ in 0..traffic.packets {
+            for to in traffic.pattern.destinations(source, hosts.len(), &mut random_hosts) {
+                let lid = devices.port(hosts[to]).info.lid();
+                if paths.is_delivered(start, lid, &mut choices) {
+                    result.delivered += 1;
+                } else {
+                    result.lost += 1;
+                }
+            }
+        }
+    }
+    result.loads = choices.loads.into_iter().collect();
+    result
+}
+
+/// The paths of packets of one class through the switches.
+struct PacketPaths<'a> {
+    devices: &'a Devices,
+    packet: PacketClass,
+    by: Forwarding,
+}
+
+impl PacketPaths<'_> {
+    /// Walks a packet from a host's port. Returns true if it arrives.
+    fn is_delivered(&self, start: u32, lid: Lid, choices: &mut Choices<'_>) -> bool {
+        let devices = self.devices;
+        let Some(mut at) = crossed(devices, start) else { return false };
+        for _ in 0..=MAX_SWITCHES {
+            if devices.owns_lid(devices.end_port(at), lid) {
+                return true;
+            }
+            let node = devices.port(at).node;
+            let exits = self.exits(node, lid);
+            let exit =
+                exits.and_then(|exits| choices.port(&exits, Flow { from: start, lid, node }));
+            let Some(slot) = exit.and_then(|exit| self.exit_slot(node, exit)) else { return false };
+            let Some(next) = crossed(devices, slot) else { return false };
+            if devices.is_switch_slot(next) {
+                *choices.loads.entry(slot).or_default() += 1;
+            }
+            at = next;
+        }
+        false
+    }
+
+    /// The ports for a packet to a LID.
+    fn exits(&self, node: u32, lid: Lid) -> Option<Exits> {
+        match self.by {
+            Forwarding::Plain => self.devices.lft_entry(node, lid).map(Exits::Static),
+            Forwarding::Adaptive => self.devices.exits(node, lid, self.packet),
+        }
+    }
+
+    /// The slot of a port that leads to a cable.
+    fn exit_slot(&self, node: u32, port: PortNum) -> Option<u32> {
+        self.devices.slot(node, port).filter(|_| port != PortNum::ZERO)
+    }
+
+    /// The worst that can happen to packets to a LID from a switch by the choices of the switches. `known`
+    /// has the result for switches that were visited, `None` while the walk is behind them.
+    fn worst_fate(
+        &self,
+        at: u32,
+        lid: Lid,
+        known: &mut HashMap<u32, Option<PacketFate>>,
+    ) -> PacketFate {
+        let devices = self.devices;
+        if devices.owns_lid(devices.end_port(at), lid) {
+            return PacketFate::Arrives;
+        }
+        let node = devices.port(at).node;
+        if !devices.is_switch(node) {
+            return PacketFate::Lost;
+        }
+        if let Some(fate) = known.get(&node) {
+            // A switch behind which the walk is would be met again.
+            return fate.unwrap_or(PacketFate::Circles);
+        }
+        known.insert(node, None);
+        let ports = match self.exits(node, lid) {
+            Some(Exits::Static(port)) => vec![port],
+            Some(Exits::Group(ports) | Exits::Flow(ports)) => ports,
+            None => Vec::new(),
+        };
+        let fates = ports.iter().map(|&port| {
+            match self.exit_slot(node, port).and_then(|slot| crossed(devices, slot)) {
+                Some(next) => self.worst_fate(next, lid, known),
+                None => PacketFate::Lost,
+            }
+        });
+        let worst = fates.max().unwrap_or(PacketFate::Lost);
+        known.insert(node, Some(worst));
+        worst
+    }
+}
+
+/// The port at the other end of an ACTIVE link.
+fn crossed(devices: &Devices, slot: u32) -> Option<u32> {
+    let peer = devices.linked_peer(slot)?;
+    let is_active =
+        [slot, peer].iter().all(|&end| devices.port(end).info.port_state() == PortState::Active);
+    is_active.then_some(peer)
+}
+
+/// The ports of hosts that are ACTIVE, in the order of their LIDs.
+fn hosts(devices: &Devices) -> Vec<u32> {
+    let mut hosts: Vec<u32> = (0..devices.ports.len() as u32)
+        .filter(|&slot| {
+            let port = devices.port(slot);
+            let is_active = port.info.port_state() == PortState::Active;
+            is_active && !devices.is_switch(port.node) && port.info.lid().is_unicast()
+        })
+        .collect();
+    hosts.sort_by_key(|&slot| devices.port(slot).info.lid());
+    hosts
+}
+
+/// The packets of a host to a LID at a switch.
+#[derive(Clone, Copy)]
+struct Flow {
+    from: u32,
+    lid: Lid,
+    node: u32,
+}
+
+impl Flow {
+    /// A number that is the same for all packets of the flow, below `limit`, which must not be 0.
+    fn number(self, limit: u64) -> u64 {
+        let key = u64::from(self.from) << 32 | u64::from(self.lid.0);
+        Random(key ^ u64::from(self.node) << 48).below(limit)
+    }
+}
+
+/// Makes the choices of the switches, and counts packets to switches by the port that sends.
+struct Choices<'a> {
+    random: &'a mut Random,
+    loads: HashMap<u32, u64>,
+}
+
+impl Choices<'_> {
+    fn port(&mut self, exits: &Exits, flow: Flow) -> Option<PortNum> {
+        match exits {
+            Exits::Static(port) => Some(*port),
+            Exits::Group(ports) => {
+                let count = ports.len() as u64;
+                (count > 0).then(|| ports[self.random.below(count) as usize])
+            }
+            Exits::Flow(ports) => {
+                let count = ports.len() as u64;
+                (count > 0).then(|| ports[flow.number(count) as usize])
+            }
+        }
     }
 }
 
@@ -322,13 +321,13 @@ mod tests {
     #[test]
     fn packets_of_a_flow_take_one_port_and_flows_take_all() {
         let mut random = Random(1);
-        let mut walker = Walker { random: &mut random, loads: HashMap::new() };
+        let mut choices = Choices { random: &mut random, loads: HashMap::new() };
         let ports: Vec<PortNum> = (3..7).map(PortNum).collect();
         let mut chosen: Vec<[usize; 2]> = Vec::new();
         for from in 0..64 {
             let flow = Flow { from, lid: Lid(9), node: 2 };
             let mut different = |exits: Exits| {
-                let mut ports: Vec<_> = (0..32).map(|_| walker.choose(&exits, flow)).collect();
+                let mut ports: Vec<_> = (0..32).map(|_| choices.port(&exits, flow)).collect();
                 ports.sort_unstable();
                 ports.dedup();
                 ports.len()

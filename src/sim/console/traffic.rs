@@ -8,7 +8,7 @@ use crate::ids::Sl;
 use crate::notes::counted;
 use crate::sim::adaptive_tables::{PacketClass, Transport};
 use crate::sim::devices::Devices;
-use crate::sim::traffic::{Forwarding, Traffic, TrafficPattern, TrafficResult};
+use crate::sim::traffic::{Forwarding, Traffic, TrafficPattern, TrafficResult, send_traffic};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,8 +43,8 @@ pub(super) fn parse(args: &mut Args<'_>) -> Parsed<ConsoleCommand> {
 pub(super) fn execute(devices: &Devices, command: TrafficCommand) -> String {
     let packet = PacketClass { transport: Transport::Connection, sl: Sl(0) };
     let traffic = Traffic { pattern: command.pattern, packets: PACKETS, packet, seed: SEED };
-    let fixed = devices.send_traffic(&traffic, Forwarding::Plain);
-    let adaptive = devices.send_traffic(&traffic, Forwarding::Adaptive);
+    let fixed = send_traffic(devices, &traffic, Forwarding::Plain);
+    let adaptive = send_traffic(devices, &traffic, Forwarding::Adaptive);
     if command.as_json {
         json_text(devices, &fixed, &adaptive)
     } else {
