@@ -1,7 +1,7 @@
 //! The fabrics on which engines are measured.
 
 use testkit::torus::random::Random;
-use torus_sm::fabric::topology::{Topology, TopologyNode};
+use torus_sm::fabric::topology::{NextPorts, Topology, TopologyNode};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::NodeKind;
 
@@ -50,36 +50,33 @@ pub(crate) fn irregular(switches: usize, chords: usize, hosts: usize) -> Topolog
 /// Switches, which are numbered from 0, and their cables.
 struct Network {
     topology: Topology,
-    used: Vec<u8>,
+    ports: NextPorts,
 }
 
 impl Network {
     fn new(switches: usize) -> Self {
         let nodes = (0..switches).map(|index| node(NodeKind::Switch, index, 0)).collect();
         let topology = Topology { nodes, ..Topology::default() };
-        Self { topology, used: vec![0; switches] }
-    }
-
-    fn end(&mut self, switch: usize) -> (usize, PortNum) {
-        self.used[switch] += 1;
-        (switch, PortNum(self.used[switch]))
+        Self { topology, ports: NextPorts::new(switches) }
     }
 
     fn link(&mut self, from: usize, to: usize) {
-        let cable = [self.end(from), self.end(to)];
+        let cable = [self.ports.take(from), self.ports.take(to)];
         self.topology.cables.push(cable);
     }
 
     fn host(&mut self, switch: usize) {
         let host = self.topology.nodes.len();
         self.topology.nodes.push(node(NodeKind::Ca, host, 1));
-        let cable = [self.end(switch), (host, PortNum(1))];
+        let cable = [self.ports.take(switch), (host, PortNum(1))];
         self.topology.cables.push(cable);
     }
 
     fn topology(mut self) -> Topology {
-        for (node, &used) in self.topology.nodes.iter_mut().zip(&self.used) {
-            node.num_ports = used;
+        for (index, node) in self.topology.nodes.iter_mut().enumerate() {
+            if node.kind == NodeKind::Switch {
+                node.num_ports = self.ports.count(index);
+            }
         }
         self.topology
     }
@@ -87,14 +84,5 @@ impl Network {
 
 fn node(kind: NodeKind, index: usize, num_ports: u8) -> TopologyNode {
     let guid = Guid(0x1000 + index as u64 * 0x10);
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid,
-        system_guid: guid,
-        description: format!("{kind} {index}"),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    TopologyNode::new(kind, guid, num_ports).described(format!("{kind} {index}"))
 }

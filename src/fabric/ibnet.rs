@@ -273,16 +273,9 @@ impl NetReader {
         }
         self.by_name.insert(name.clone(), (self.nodes.len(), scan.line()));
         let system_guid = self.pending.system_guid.take().map_or(guid, Guid);
-        let mut node = TopologyNode {
-            model: std::mem::take(&mut self.pending.model),
-            kind,
-            guid,
-            system_guid,
-            description: String::new(),
-            num_ports,
-            port_guids: Vec::new(),
-            lids: Vec::new(),
-        };
+        let model = std::mem::take(&mut self.pending.model);
+        let mut node =
+            TopologyNode { model, system_guid, ..TopologyNode::new(kind, guid, num_ports) };
         if kind == NodeKind::Switch
             && let Some(port_guid) = port_guid
             && port_guid != guid

@@ -1,6 +1,6 @@
 //! Reads opensm-subnet.lst, the list of links that OpenSM dumps: each link twice, once from each end.
 
-use super::topology::{DeviceModel, Topology, TopologyNode};
+use super::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,16 +65,9 @@ impl SubnetListReader {
         let next = self.nodes.len();
         let index = *self.by_guid.entry(end.guid).or_insert(next);
         if index == next {
-            self.nodes.push(TopologyNode {
-                kind: end.kind,
-                guid: end.guid,
-                system_guid: end.system_guid,
-                description: end.description.to_owned(),
-                num_ports: end.num_ports,
-                port_guids: Vec::new(),
-                lids: Vec::new(),
-                model: DeviceModel::default(),
-            });
+            let node = TopologyNode::new(end.kind, end.guid, end.num_ports);
+            let system_guid = end.system_guid;
+            self.nodes.push(TopologyNode { system_guid, ..node.described(end.description) });
         }
         // The LID and the GUID of a switch are those of its port 0.
         let port = if end.kind == NodeKind::Switch { PortNum(0) } else { end.port };

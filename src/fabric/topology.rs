@@ -43,6 +43,28 @@ impl Topology {
     }
 }
 
+/// The ports for the cables of a fabric that is being made: each node takes its ports in ascending order.
+pub struct NextPorts {
+    used: Vec<u8>,
+}
+
+impl NextPorts {
+    pub fn new(nodes: usize) -> Self {
+        Self { used: vec![0; nodes] }
+    }
+
+    /// The end of a cable at the next port of a node, from port 1 on. A node has at most 255 ports.
+    pub fn take(&mut self, node: usize) -> (usize, PortNum) {
+        self.used[node] += 1;
+        (node, PortNum(self.used[node]))
+    }
+
+    /// Number of ports that a node has taken.
+    pub fn count(&self, node: usize) -> u8 {
+        self.used[node]
+    }
+}
+
 /// A node of a [`Topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyNode {
@@ -82,6 +104,12 @@ impl TopologyNode {
             port_guids: Vec::new(),
             lids: Vec::new(),
         }
+    }
+
+    /// The node with a description.
+    #[must_use]
+    pub fn described(self, description: impl Into<String>) -> Self {
+        Self { description: description.into(), ..self }
     }
 
     pub fn port_guid(&self, num: PortNum) -> Guid {

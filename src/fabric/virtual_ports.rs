@@ -219,15 +219,16 @@ impl Fabric {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn vport(index: u16, guid: u64) -> VirtualPort {
+    /// A vport in INIT that shares the LID of its physical port.
+    pub(crate) fn vport(index: u16, guid: Guid, vnode: Guid) -> VirtualPort {
         VirtualPort {
             index,
-            guid: Guid(guid),
+            guid,
             vnode: VirtualNode {
-                guid: Guid(0x99),
+                guid: vnode,
                 num_ports: 1,
                 port: PortNum(1),
                 description: NodeDescription::new("vf"),
@@ -245,7 +246,10 @@ mod tests {
     fn ports(list: &[(u64, &[(u16, u64)])]) -> BTreeMap<Guid, Arc<VirtualizedPort>> {
         list.iter()
             .map(|&(guid, vports)| {
-                let vports = vports.iter().map(|&(index, guid)| vport(index, guid)).collect();
+                let vports = vports
+                    .iter()
+                    .map(|&(index, guid)| vport(index, Guid(guid), Guid(0x99)))
+                    .collect();
                 (
                     Guid(guid),
                     Arc::new(VirtualizedPort { is_discovered: true, top_index: 9, vports }),

@@ -10,7 +10,8 @@ use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
-use crate::fabric::virtual_ports::{VirtualNode, VirtualPort, VirtualPorts, VirtualizedPort};
+use crate::fabric::virtual_ports::tests::vport;
+use crate::fabric::virtual_ports::{VirtualPort, VirtualPorts, VirtualizedPort};
 use crate::fabric::{Fabric, NodeParts};
 use crate::fabric::{synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
@@ -43,20 +44,10 @@ fn node(
     num_ports: u8,
     index: usize,
 ) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid: Guid(guid),
-        system_guid: Guid(guid),
-        description: format!("N{guid:x}"),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: lids
-            .get(index)
-            .map(|&(lid, lmc)| (PortNum(u8::from(kind != NodeKind::Switch)), lid, lmc))
-            .into_iter()
-            .collect(),
-    }
+    let num = PortNum(u8::from(kind != NodeKind::Switch));
+    let lids = lids.get(index).map(|&(lid, lmc)| (num, lid, lmc));
+    let node = TopologyNode::new(kind, Guid(guid), num_ports).described(format!("N{guid:x}"));
+    TopologyNode { lids: lids.into_iter().collect(), ..node }
 }
 
 /// Gives the port of each host `count` vports, the first of which is the port itself.
@@ -64,7 +55,8 @@ pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut 
     let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
     let ports = hosts.map(|port| fabric.port(port).guid).map(|guid| {
         let vports = (0..count).map(|index| {
-            let mut vport = vport(guid, index);
+            let own = Guid(guid.0 | u64::from(index) << 48);
+            let mut vport = vport(index, own, Guid(guid.0 | 0xFF << 48));
             change(&mut vport);
             vport
         });
@@ -74,26 +66,6 @@ pub(crate) fn with_vports(fabric: &mut Fabric, count: u16, change: impl Fn(&mut 
     });
     let ports = VirtualPorts::new(&ports.collect(), &VirtualPorts::default()).0;
     fabric.set_virtual_ports(Arc::new(ports));
-}
-
-fn vport(port: Guid, index: u16) -> VirtualPort {
-    VirtualPort {
-        index,
-        guid: Guid(port.0 | u64::from(index) << 48),
-        vnode: VirtualNode {
-            guid: Guid(port.0 | 0xFF << 48),
-            num_ports: 1,
-            port: PortNum(1),
-            description: Default::default(),
-        },
-        state: PortState::Init,
-        lid_required: false,
-        lid: Lid(0),
-        lid_by_vport_index: 0,
-        guid_cap: 8,
-        partition_cap: 32,
-        pkeys: Arc::default(),
-    }
 }
 
 fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {

@@ -208,7 +208,8 @@ impl Shape {
         if let (true, Some(switch)) = (self.router, first_switch) {
             let router = topology.nodes.len();
             let description = "router".to_owned();
-            topology.nodes.push(node(NodeKind::Router, Guid(ROUTER_GUID), description, 2));
+            let router_node = TopologyNode::new(NodeKind::Router, Guid(ROUTER_GUID), 2);
+            topology.nodes.push(router_node.described(description));
             topology.cables.push([(switch, PortNum(num_ports)), (router, PortNum(1))]);
         }
         topology.normalize();
@@ -226,11 +227,13 @@ impl Shape {
         let first_host = topology.nodes.len();
         for host in 0..self.hosts {
             let description = format!("h{x}-{y}-{z}-{host} HCA-1");
-            topology.nodes.push(node(NodeKind::Ca, self.host_guid(at, host), description, 1));
+            let node = TopologyNode::new(NodeKind::Ca, self.host_guid(at, host), 1);
+            topology.nodes.push(node.described(description));
         }
         let switch = topology.nodes.len();
         let description = format!("sw {x},{y},{z}");
-        topology.nodes.push(node(NodeKind::Switch, self.switch_guid(at), description, num_ports));
+        let node = TopologyNode::new(NodeKind::Switch, self.switch_guid(at), num_ports);
+        topology.nodes.push(node.described(description));
         index[self.index(at) as usize] = Some(switch);
         for host in 0..self.hosts {
             let port = PortNum(6 * self.parallel + 1 + host);
@@ -314,19 +317,6 @@ impl Shape {
 
 fn present(missing_switches: &[[u16; 3]], at: &[u16; 3]) -> bool {
     !missing_switches.contains(at)
-}
-
-fn node(kind: NodeKind, guid: Guid, description: String, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid,
-        system_guid: guid,
-        description,
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
 }
 
 #[cfg(test)]

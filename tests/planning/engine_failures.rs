@@ -203,14 +203,9 @@ fn with_aggregation_nodes(mut topology: Topology) -> Topology {
         let port = PortNum(node.num_ports);
         let guid = Guid(node.guid.0 + 0x0100_0000_0000);
         let adapter = TopologyNode {
-            kind: NodeKind::Ca,
-            guid,
-            system_guid: guid,
-            description: "Mellanox Technologies Aggregation Node".to_owned(),
-            num_ports: 1,
-            port_guids: Vec::new(),
-            lids: Vec::new(),
-            ..node.clone()
+            model: node.model,
+            ..TopologyNode::new(NodeKind::Ca, guid, 1)
+                .described("Mellanox Technologies Aggregation Node")
         };
         topology.nodes.push(adapter);
         topology.cables.push([(switch, port), (topology.nodes.len() - 1, PortNum(1))]);

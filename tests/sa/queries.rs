@@ -42,16 +42,7 @@ impl RoutingPolicy for Parity {
 }
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid: Guid(guid),
-        system_guid: Guid(guid),
-        description: format!("node {guid:x}"),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    TopologyNode::new(kind, Guid(guid), num_ports).described(format!("node {guid:x}"))
 }
 
 /// Switches 1..=9 in rows of three, each with the host `HOSTS * n` at port 5.

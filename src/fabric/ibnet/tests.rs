@@ -271,14 +271,11 @@ prop_compose! {
             let port = PortNum(u8::from(kind != NodeKind::Switch));
             let odd_guid = Guid(seed | 1 << 63);
             TopologyNode {
-                model: Default::default(),
-                kind,
-                guid,
                 system_guid: if seed % 3 == 0 { guid } else { Guid(seed) },
                 description,
-                num_ports,
                 port_guids: if seed % 2 == 0 { vec![(port, odd_guid)] } else { vec![] },
                 lids: if lid > 0 { vec![(port, lid, lmc)] } else { vec![] },
+                ..TopologyNode::new(kind, guid, num_ports)
             }
         });
         nodes.collect()

@@ -1,7 +1,7 @@
 //! A fabric under construction: switches and the cables between them, without port numbers.
 
-use super::{FIRST_HOST_GUID, FIRST_SWITCH_GUID, MAX_PORTS, ShapeError, node};
-use crate::fabric::topology::Topology;
+use super::{FIRST_HOST_GUID, FIRST_SWITCH_GUID, MAX_PORTS, ShapeError};
+use crate::fabric::topology::{NextPorts, Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
 
@@ -55,15 +55,10 @@ impl Wiring {
             let cables = degrees[number] * usize::from(extent.parallel);
             indices.push(add_switch(&mut topology, number, switch, cables, extent.hosts)?);
         }
-        let mut next = vec![1u8; self.switches.len()];
-        let mut end = |switch: usize| {
-            let port = PortNum(next[switch]);
-            next[switch] += 1;
-            (indices[switch], port)
-        };
+        let mut ports = NextPorts::new(topology.nodes.len());
         for &[from, to] in &self.links {
             for _ in 0..extent.parallel {
-                topology.cables.push([end(from), end(to)]);
+                topology.cables.push([ports.take(indices[from]), ports.take(indices[to])]);
             }
         }
         topology.normalize();
@@ -93,11 +88,12 @@ fn add_switch(
         let prefix = switch.host_prefix.as_deref().unwrap_or("");
         let guid = host_guid(number, hosts, host);
         let description = format!("h{prefix}-{host} HCA-1");
-        topology.nodes.push(node(NodeKind::Ca, guid, description, 1));
+        topology.nodes.push(TopologyNode::new(NodeKind::Ca, guid, 1).described(description));
     }
     let index = topology.nodes.len();
     let guid = Guid(FIRST_SWITCH_GUID + number as u64);
-    topology.nodes.push(node(NodeKind::Switch, guid, switch.description.clone(), ports.max(1)));
+    let node = TopologyNode::new(NodeKind::Switch, guid, ports.max(1));
+    topology.nodes.push(node.described(&switch.description));
     for host in 0..hosts {
         let port = PortNum(cables as u8 + 1 + host);
         topology.cables.push([(first_host + usize::from(host), PortNum(1)), (index, port)]);

@@ -30,14 +30,5 @@ pub fn attach_aggregation_nodes(topology: &mut Topology, random: &mut Random, sh
 /// Attaches a channel adapter with one port to a free port of a switch.
 pub fn attach(topology: &mut Topology, description: &str, guid: Guid, at: (usize, PortNum)) {
     topology.cables.push([(topology.nodes.len(), PortNum(1)), at]);
-    topology.nodes.push(TopologyNode {
-        model: Default::default(),
-        kind: NodeKind::Ca,
-        guid,
-        system_guid: guid,
-        description: description.to_owned(),
-        num_ports: 1,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    });
+    topology.nodes.push(TopologyNode::new(NodeKind::Ca, guid, 1).described(description));
 }

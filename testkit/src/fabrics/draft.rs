@@ -140,14 +140,6 @@ fn host_guid(random: &mut Random, index: usize) -> Guid {
 }
 
 fn node(kind: NodeKind, guid: Guid, system_guid: Guid, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid,
-        system_guid,
-        description: format!("{kind} {:x}", guid.0),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    let node = TopologyNode::new(kind, guid, num_ports);
+    TopologyNode { system_guid, ..node.described(format!("{kind} {:x}", guid.0)) }
 }

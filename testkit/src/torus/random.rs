@@ -275,16 +275,7 @@ impl Draft {
             NodeKind::Switch if node < self.places() => format!("sw {x},{y},{z}"),
             kind => format!("{kind} {node}"),
         };
-        TopologyNode {
-            model: Default::default(),
-            kind: self.kinds[node],
-            guid,
-            system_guid: guid,
-            description,
-            num_ports: ports as u8,
-            port_guids: Vec::new(),
-            lids: Vec::new(),
-        }
+        TopologyNode::new(self.kinds[node], guid, ports as u8).described(description)
     }
 
     fn configuration(&self, random: &mut Random, ports: &[usize]) -> String {

@@ -4,7 +4,7 @@ use super::Scene;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use torus_sm::fabric::synthetic::SyntheticView;
-use torus_sm::fabric::topology::{Topology, TopologyNode};
+use torus_sm::fabric::topology::{NextPorts, Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
 use torus_sm::plan::multicast::MulticastTables;
@@ -57,41 +57,28 @@ const MLIDS: usize = 6;
 pub type Lids = BTreeMap<Guid, Lid>;
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid: Guid(guid),
-        system_guid: Guid(guid),
-        description: format!("{guid:x}"),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    TopologyNode::new(kind, Guid(guid), num_ports).described(format!("{guid:x}"))
 }
 
 /// A connected graph of switches with hosts; the first node is a host.
 fn topology(dice: &mut Dice) -> Topology {
     let switches = 3 + dice.below(6);
-    let mut used = vec![0u8; switches];
+    let mut ports = NextPorts::new(switches);
     let mut topology = Topology::default();
-    let mut port = |at: usize| {
-        used[at] += 1;
-        (at, PortNum(used[at]))
-    };
     let mut cables = Vec::new();
     for at in 1..switches {
-        cables.push([port(at), port(dice.below(at))]);
+        cables.push([ports.take(at), ports.take(dice.below(at))]);
     }
     for _ in 0..2 + dice.below(2 * switches) {
         let a = dice.below(switches);
         let b = dice.below(switches);
         if a != b {
-            cables.push([port(a), port(b)]);
+            cables.push([ports.take(a), ports.take(b)]);
         }
     }
     let hosts = 2 + dice.below(6);
     for host in 0..hosts {
-        cables.push([port(dice.below(switches)), (switches + host, PortNum(1))]);
+        cables.push([ports.take(dice.below(switches)), (switches + host, PortNum(1))]);
     }
     topology.cables = cables
         .into_iter()

@@ -5,12 +5,14 @@ use super::*;
 use crate::config::guid_lists::HopWeight;
 use crate::fabric::ibnet;
 use crate::fabric::synthetic::SyntheticView;
-use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::topology::{NextPorts, Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::plan::routing::Engine;
 use crate::plan::routing::minhop::MinHop;
 use crate::wire::attr::NodeKind;
 use proptest::prelude::*;
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::Path;
 
 /// Number of ports of a switch in [`wiring`].
@@ -36,27 +38,25 @@ fn build(
     hosts: &[usize],
 ) -> Topology {
     let mut topology = Topology::default();
-    let mut next = vec![0; switches];
+    let mut ports = NextPorts::new(switches);
     for index in 0..switches as u64 {
         topology.nodes.push(node(NodeKind::Switch, 0x100 + index * 0x3001, PORTS));
     }
     for (from, to) in cables.filter(|(from, to)| from != to) {
-        if let (Some(from), Some(to)) = (next_free(&mut next, from), next_free(&mut next, to)) {
+        if let (Some(from), Some(to)) = (next_free(&mut ports, from), next_free(&mut ports, to)) {
             topology.cables.push([from, to]);
         }
     }
     for (index, &switch) in hosts.iter().enumerate() {
-        let Some(end) = next_free(&mut next, switch) else { continue };
+        let Some(end) = next_free(&mut ports, switch) else { continue };
         topology.cables.push([(topology.nodes.len(), PortNum(1)), end]);
         topology.nodes.push(node(NodeKind::Ca, 0xA0000 + index as u64 * 16, 1));
     }
     topology
 }
 
-/// The next free port of a switch.
-fn next_free(used: &mut [u8], switch: usize) -> Option<(usize, PortNum)> {
-    used[switch] += 1;
-    (used[switch] <= PORTS).then_some((switch, PortNum(used[switch])))
+fn next_free(ports: &mut NextPorts, switch: usize) -> Option<(usize, PortNum)> {
+    Some(ports.take(switch)).filter(|(_, num)| num.0 <= PORTS)
 }
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
@@ -65,6 +65,18 @@ fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
 
 pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
     Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("a first node")
+}
+
+/// True if the pairs, as edges of a graph, have no cycle.
+pub(in crate::plan) fn is_acyclic<C: Copy + Eq + Hash>(mut edges: HashSet<[C; 2]>) -> bool {
+    loop {
+        let before = edges.len();
+        let heads: HashSet<C> = edges.iter().map(|&[_, head]| head).collect();
+        edges.retain(|[tail, _]| heads.contains(tail));
+        if edges.len() == before {
+            return edges.is_empty();
+        }
+    }
 }
 
 /// A ring of switches with one host each.

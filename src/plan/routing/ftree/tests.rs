@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::fabric::PortId;
-use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::topology::{NextPorts, Topology, TopologyNode};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::plan::routing::balancing::tests::{number, picture};
 use crate::wire::attr::NodeKind;
@@ -19,32 +19,18 @@ fn topology(switches: usize, links: &[(usize, usize)], hosts: &[usize]) -> Topol
     for index in 0..hosts.len() {
         topology.nodes.push(node(NodeKind::Ca, 0x10000 * (index as u64 + 1), 1));
     }
-    let mut used = vec![0; switches];
+    let mut ports = NextPorts::new(switches);
     for &(from, to) in links {
-        topology.cables.push([next_port(&mut used, from), next_port(&mut used, to)]);
+        topology.cables.push([ports.take(from), ports.take(to)]);
     }
     for (index, &switch) in hosts.iter().enumerate() {
-        topology.cables.push([(switches + index, PortNum(1)), next_port(&mut used, switch)]);
+        topology.cables.push([(switches + index, PortNum(1)), ports.take(switch)]);
     }
     topology
 }
 
-fn next_port(used: &mut [u8], switch: usize) -> (usize, PortNum) {
-    used[switch] += 1;
-    (switch, PortNum(used[switch]))
-}
-
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
-    TopologyNode {
-        model: Default::default(),
-        kind,
-        guid: Guid(guid),
-        system_guid: Guid(guid),
-        description: format!("N{guid:x}"),
-        num_ports,
-        port_guids: Vec::new(),
-        lids: Vec::new(),
-    }
+    TopologyNode::new(kind, Guid(guid), num_ports).described(format!("N{guid:x}"))
 }
 
 /// Two spines (switches 0 and 1) above `leaves` leaves with two hosts each.

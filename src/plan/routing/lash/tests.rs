@@ -4,7 +4,7 @@ use super::*;
 use crate::fabric::SwitchId;
 use crate::ids::{PortNum, Sl};
 use crate::plan::routing::balancing::hops::HopMatrix;
-use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
+use crate::plan::routing::balancing::tests::{is_acyclic, number, picture, ring, wiring};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -73,18 +73,6 @@ fn dependencies(
         }
     }
     found
-}
-
-/// True if the pairs, as edges of a graph, have no cycle.
-fn is_acyclic(mut edges: HashSet<[(SwitchId, u8); 2]>) -> bool {
-    loop {
-        let ends: HashSet<_> = edges.iter().map(|edge| edge[1]).collect();
-        let before = edges.len();
-        edges.retain(|edge| ends.contains(&edge[0]));
-        if edges.len() == before {
-            return edges.is_empty();
-        }
-    }
 }
 
 proptest! {

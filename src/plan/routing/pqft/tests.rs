@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::options::Options;
 use crate::fabric::synthetic::SyntheticView;
-use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::topology::{NextPorts, Topology, TopologyNode};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, PortNum};
 use crate::plan::compute::{PlanInput, Registrations, compute};
@@ -77,19 +77,15 @@ impl TestTree {
                 let at = random.next(guids.len());
                 let guid = Guid(guids.swap_remove(at));
                 numbers.insert((level, digits.clone()), topology.nodes.len());
-                topology.nodes.push(TopologyNode {
-                    model: Default::default(),
-                    kind: if level == 0 { NodeKind::Ca } else { NodeKind::Switch },
-                    guid,
-                    system_guid: guid,
-                    description: format!("{level} {digits:?}"),
-                    num_ports: if level == 0 { 1 } else { 40 },
-                    port_guids: Vec::new(),
-                    lids: Vec::new(),
-                });
+                let node = if level == 0 {
+                    TopologyNode::new(NodeKind::Ca, guid, 1)
+                } else {
+                    TopologyNode::new(NodeKind::Switch, guid, 40)
+                };
+                topology.nodes.push(node.described(format!("{level} {digits:?}")));
             }
         }
-        let mut used = vec![0_u8; topology.nodes.len()];
+        let mut ports = NextPorts::new(topology.nodes.len());
         for level in 0..height {
             for digits in self.digits(level) {
                 let child = numbers[&(level, digits.clone())];
@@ -98,10 +94,7 @@ impl TestTree {
                     above[level] = parent;
                     let parent = numbers[&(level + 1, above)];
                     for _ in 0..self.cables[level] {
-                        used[child] += 1;
-                        used[parent] += 1;
-                        let ends = [child, parent].map(|node| (node, PortNum(used[node])));
-                        topology.cables.push(ends);
+                        topology.cables.push([ports.take(child), ports.take(parent)]);
                     }
                 }
             }

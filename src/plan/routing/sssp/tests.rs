@@ -5,7 +5,7 @@ use crate::config::options::Options;
 use crate::ids::{Mlid, PortNum, Sl};
 use crate::plan::LidTable;
 use crate::plan::routing::MulticastTree;
-use crate::plan::routing::balancing::tests::{number, picture, ring, wiring};
+use crate::plan::routing::balancing::tests::{is_acyclic, number, picture, ring, wiring};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -88,18 +88,6 @@ fn dependencies(
         }
     }
     found
-}
-
-/// True if the pairs, as edges of a graph, have no cycle.
-fn is_acyclic(mut edges: HashSet<[Channel; 2]>) -> bool {
-    loop {
-        let ends: HashSet<_> = edges.iter().map(|edge| edge[1]).collect();
-        let before = edges.len();
-        edges.retain(|edge| ends.contains(&edge[0]));
-        if edges.len() == before {
-            return edges.is_empty();
-        }
-    }
 }
 
 proptest! {
