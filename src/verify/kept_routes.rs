@@ -10,7 +10,7 @@ use super::full::{multicast, unicast};
 use super::limits;
 use super::network::SwitchNetwork;
 use super::sl_to_vl::SlToVlMaps;
-use super::triples::Triples;
+use super::triples::CollectedTriples;
 use super::verdict::{Checks, Extent, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::notes::Note;
@@ -29,7 +29,7 @@ pub fn verify_kept_routes(
 ) -> Result<Verified, VerifyFailure> {
     let network = SwitchNetwork::new(fabric);
     let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
-    let triples = Triples::new(&network);
+    let triples = CollectedTriples::new(&network);
     let lenient = Checks { is_strict: false, ..checks.clone() };
     let routes = unicast::check(fabric, plan, &lenient, &network, &triples);
     let groups = multicast::check(fabric, plan, &network, &triples);

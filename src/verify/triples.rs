@@ -4,6 +4,7 @@
 use super::network::{Channel, ChannelSets, SwitchNetwork};
 use std::array;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -16,48 +17,63 @@ const PAGE_LEN: usize = 1024;
 type Page = [AtomicU16; PAGE_LEN];
 
 /// The SLs of packets by triple, one bit for each SL. The input is [`LOCAL_INPUT`] or the index of
-/// an input channel plus one. Many threads add to the sets; these only grow, so the result does not
-/// depend on the order.
+/// an input channel plus one.
 ///
-/// A clone is a copy. The sets of [`Self::shared`] share pages with the original; from then on both change
-/// by [`Self::set`] only, which copies a shared page.
+/// [`CollectedTriples`] are those that threads still add to.
 pub(super) struct Triples {
     /// By channel ([`ChannelSets`] of its hop in the [`SwitchNetwork`]).
     pages: Vec<Arc<Page>>,
 }
 
-impl Clone for Triples {
-    fn clone(&self) -> Self {
-        Self { pages: self.pages.iter().map(|page| Arc::new(copy_of(page))).collect() }
-    }
-}
+/// Triples that many threads add to at the same time. Sets only grow, so that the result does not depend on
+/// the order. No others share their pages.
+pub(super) struct CollectedTriples(Triples);
 
-impl Triples {
+impl CollectedTriples {
     pub(super) fn new(network: &SwitchNetwork) -> Self {
         let pages = network.triples().div_ceil(PAGE_LEN);
-        Self { pages: (0..pages).map(|_| Arc::new(empty_page())).collect() }
+        Self(Triples { pages: (0..pages).map(|_| Arc::new(empty_page())).collect() })
     }
 
-    /// The same sets, with pages that both share until one of them changes.
-    pub(super) fn shared(&self) -> Self {
-        Self { pages: self.pages.clone() }
-    }
-
-    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`. No other sets
-    /// may share the page.
+    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`.
     #[inline]
     pub(super) fn add(&self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
         let index = channel.index(input, next);
-        let page = &self.pages[index / PAGE_LEN];
-        debug_assert_eq!(Arc::strong_count(page), 1, "others share the page");
-        let set = &page[index % PAGE_LEN];
+        let set = &self.0.pages[index / PAGE_LEN][index % PAGE_LEN];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
         }
     }
 
-    /// Adds SLs as [`Self::add`] does, and changes no sets that share the page.
-    pub(super) fn add_apart(&mut self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
+    pub(super) fn finish(self) -> Triples {
+        self.0
+    }
+}
+
+impl Deref for CollectedTriples {
+    type Target = Triples;
+
+    fn deref(&self) -> &Triples {
+        &self.0
+    }
+}
+
+impl Triples {
+    /// A copy to add to.
+    pub(super) fn collected(&self) -> CollectedTriples {
+        let pages = self.pages.iter().map(|page| Arc::new(copy_of(page)));
+        CollectedTriples(Self { pages: pages.collect() })
+    }
+
+    /// The same sets, with pages that both share until one of them changes. Triples behind an [`Arc`] are
+    /// only read.
+    pub(super) fn shared(self: &Arc<Self>) -> Self {
+        Self { pages: self.pages.clone() }
+    }
+
+    /// Adds SLs to the triple of `input`, a channel, and the next channel with index `next`. Changes no sets
+    /// that share the page.
+    pub(super) fn add(&mut self, channel: ChannelSets, input: u16, next: u16, mask: u16) {
         let index = channel.index(input, next);
         self.set(index, self.at(index) | mask);
     }

@@ -32,7 +32,7 @@ use super::held_mappings;
 use super::known_triples::KnownTriples;
 use super::network::SwitchNetwork;
 use super::sl_to_vl::SlToVlMaps;
-use super::triples::Triples;
+use super::triples::{CollectedTriples, Triples};
 use super::verdict::Checks;
 use crate::fabric::Fabric;
 use crate::ids::Lid;
@@ -121,7 +121,7 @@ struct AdaptiveTraffic {
     sources: Vec<SourcePorts>,
     destinations: Vec<Endpoint>,
     /// Of unicast packets.
-    triples: Triples,
+    triples: CollectedTriples,
 }
 
 impl Prover<'_> {
@@ -154,7 +154,7 @@ impl Prover<'_> {
     fn static_traffic(&self) -> Option<AdaptiveTraffic> {
         let Self { fabric, plan, checks, network, .. } = *self;
         let policy = &*plan.routing.policy;
-        let triples = Triples::new(network);
+        let triples = CollectedTriples::new(network);
         let sources = endpoints::sources(fabric, plan, policy);
         let destinations = endpoints::destinations(fabric, plan, policy);
         let input = (fabric, plan, checks);
@@ -166,7 +166,7 @@ impl Prover<'_> {
             if scope == ProofScope::Hosts {
                 traffic.sources = endpoints::host_sources(fabric, plan, policy);
                 traffic.destinations.retain(|to| !to.is_switch());
-                traffic.triples = Triples::new(network);
+                traffic.triples = CollectedTriples::new(network);
                 let AdaptiveTraffic { sources, destinations, triples, .. } = &traffic;
                 unicast::check_some(input, sources, destinations, network, triples);
             }
@@ -189,7 +189,7 @@ impl Prover<'_> {
         if traffic.scope != ProofScope::All {
             return DependencyGraph::new(network, sl_to_vl, triples);
         }
-        let all = triples.clone();
+        let all = triples.collected();
         multicast::check(fabric, plan, network, &all);
         DependencyGraph::new(network, sl_to_vl, &all)
     }
@@ -217,7 +217,7 @@ impl Prover<'_> {
         }
         let search = GroupLoopSearch { prover: self, pass: &pass, traffic, groups: &groups };
         let mut looped: Vec<Lid> = Vec::new();
-        let triples = search.accept(traffic.triples.clone(), &routes, &mut looped);
+        let triples = search.accept(traffic.triples.collected(), &routes, &mut looped);
         if let Some(&first) = looped.first() {
             let lids = counted(looped.len(), "LID stays", "LIDs stay");
             let cycle = search.cycle_of(&triples, &routes, first);
@@ -250,8 +250,13 @@ struct GroupLoopSearch<'a> {
 impl GroupLoopSearch<'_> {
     /// Adds the triples of the routes that close no cycle, the first ones first. The LIDs of others are
     /// added to `looped`.
-    fn accept(&self, base: Triples, routes: &[Route], looped: &mut Vec<Lid>) -> Triples {
-        let all = base.clone();
+    fn accept(
+        &self,
+        base: CollectedTriples,
+        routes: &[Route],
+        looped: &mut Vec<Lid>,
+    ) -> CollectedTriples {
+        let all = base.collected();
         self.pass.add(routes, self.groups, &all);
         if self.prover.dependencies(self.traffic, &all).is_some() {
             return all;
@@ -267,7 +272,7 @@ impl GroupLoopSearch<'_> {
 
     /// The cycle that the groups of a LID close with all that are safe.
     fn cycle_of(&self, safe: &Triples, routes: &[Route], lid: Lid) -> String {
-        let all = safe.clone();
+        let all = safe.collected();
         let its = routes.iter().find(|route| route.lids.contains(&lid));
         self.pass.add(its.map_or(&[], std::slice::from_ref), self.groups, &all);
         let graph = self.prover.graph(self.traffic, &all);

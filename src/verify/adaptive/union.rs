@@ -8,7 +8,7 @@ use crate::plan::routing::PortMask;
 use crate::verify::MAX_PATH_SWITCHES;
 use crate::verify::endpoints::{Endpoint, SourcePorts};
 use crate::verify::network::{Channel, NONE, SwitchNetwork};
-use crate::verify::triples::{LOCAL_INPUT, Triples};
+use crate::verify::triples::{CollectedTriples, LOCAL_INPUT, Triples};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -23,8 +23,8 @@ pub(super) fn beside(
     triples: &Triples,
     fabric: &Fabric,
     groups: &AdaptiveGroups,
-) -> Triples {
-    let around = triples.clone();
+) -> CollectedTriples {
+    let around = triples.collected();
     let cables: Vec<Vec<u32>> =
         network.channels.iter().map(|channel| group_of(network, fabric, groups, channel)).collect();
     (0..network.channels.len()).into_par_iter().with_min_len(64).for_each(|channel| {
@@ -159,7 +159,12 @@ impl UnionPass<'_> {
     }
 
     /// Adds the triples of safe routes.
-    pub(super) fn add(&self, routes: &[Route], groups: &AdaptiveGroups, triples: &Triples) {
+    pub(super) fn add(
+        &self,
+        routes: &[Route],
+        groups: &AdaptiveGroups,
+        triples: &CollectedTriples,
+    ) {
         routes.par_chunks(LIDS_PER_CHUNK).for_each(|routes| {
             let mut scratch = UnionScratch::new(self.network);
             for Route { to, .. } in routes {

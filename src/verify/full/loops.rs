@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::verify::dependency_graph::DependencyGraph;
 use crate::verify::network::SwitchNetwork;
 use crate::verify::sl_to_vl::SlToVlMaps;
-use crate::verify::triples::Triples;
+use crate::verify::triples::{CollectedTriples, Triples};
 use crate::verify::verdict::{Checks, Cycle};
 
 /// The packets without which there is no credit loop.
@@ -49,12 +49,12 @@ impl LoopSearch<'_> {
         if !plan.routing.policy.avoids_credit_loops() {
             return CreditLoop { origin: LoopOrigin::Hosts, cycle };
         }
-        let of_hosts = Triples::new(network);
+        let of_hosts = CollectedTriples::new(network);
         unicast::add_triples_of_hosts(fabric, plan, checks, network, &of_hosts);
         if let Some(cycle) = self.cycle(&of_hosts) {
             return CreditLoop { origin: LoopOrigin::Hosts, cycle };
         }
-        let of_unicast = Triples::new(network);
+        let of_unicast = CollectedTriples::new(network);
         unicast::check(fabric, plan, checks, network, &of_unicast);
         match self.cycle(&of_unicast) {
             Some(cycle) => CreditLoop { origin: LoopOrigin::Switches, cycle },

@@ -119,7 +119,7 @@ use super::limits;
 use super::network::SwitchNetwork;
 use super::proof::{Proof, ProvenDependencies, ProvenRoutes};
 use super::sl_to_vl::SlToVlMaps;
-use super::triples::Triples;
+use super::triples::{CollectedTriples, Triples};
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::ids::Mlid;
@@ -158,7 +158,7 @@ pub fn verify_shared(
 pub(super) struct CheckEvidence {
     network: SwitchNetwork,
     sl_to_vl: SlToVlMaps,
-    triples: Triples,
+    triples: CollectedTriples,
     cdg: DependencyGraph,
     trees: Vec<DestinationTree>,
     group_notes: Vec<(Mlid, Note)>,
@@ -171,7 +171,7 @@ pub(super) fn check(
     network: SwitchNetwork,
 ) -> Result<(Summary, CheckEvidence), VerifyFailure> {
     let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
-    let triples = Triples::new(&network);
+    let triples = CollectedTriples::new(&network);
     let mut failure = VerifyFailure::default();
     let mut summary = Summary::default();
 
@@ -294,7 +294,7 @@ impl CheckEvidence {
             plan: plan.clone(),
             checks: checks.clone(),
             packed: Arc::new(network.packed()),
-            dependencies: ProvenDependencies::new(&network, triples, cdg)?,
+            dependencies: ProvenDependencies::new(&network, triples.finish(), cdg)?,
             network: Arc::new(network),
             sl_to_vl: Arc::new(sl_to_vl),
             routes: ProvenRoutes {

@@ -6,7 +6,7 @@ use crate::notes::Note;
 use crate::plan::Plan;
 use crate::verify::multicast_tree::trees;
 use crate::verify::network::SwitchNetwork;
-use crate::verify::triples::Triples;
+use crate::verify::triples::CollectedTriples;
 use crate::verify::verdict::FaultList;
 use rayon::prelude::*;
 
@@ -22,7 +22,7 @@ pub(super) fn add_triples_of_suitable_sls(
     fabric: &Fabric,
     plan: &Plan,
     network: &SwitchNetwork,
-    triples: &Triples,
+    triples: &CollectedTriples,
 ) {
     let policy = &plan.routing.policy;
     let suitable: u16 =
@@ -41,7 +41,7 @@ pub(in crate::verify) fn check(
     fabric: &Fabric,
     plan: &Plan,
     network: &SwitchNetwork,
-    triples: &Triples,
+    triples: &CollectedTriples,
 ) -> MulticastFindings {
     let trees: Vec<_> = trees(fabric, plan, network, |_| true).collect();
     let checked: Vec<_> = trees

@@ -16,7 +16,7 @@ use crate::verify::endpoints::{
 };
 use crate::verify::group_sources::GroupSources;
 use crate::verify::network::{ChannelSets, NONE, NextHop, SwitchNetwork};
-use crate::verify::triples::{LOCAL_INPUT, Triples};
+use crate::verify::triples::{CollectedTriples, LOCAL_INPUT};
 use crate::verify::unrouted::UnroutedPairs;
 use crate::verify::verdict::{Checks, Fault, FaultList};
 use crate::verify::{MAX_PATH_SWITCHES, walk};
@@ -62,7 +62,7 @@ struct UnicastPass<'a> {
     plan: &'a Plan,
     policy: &'a dyn RoutingPolicy,
     network: &'a SwitchNetwork,
-    triples: &'a Triples,
+    triples: &'a CollectedTriples,
     hints: &'a [Sl],
     /// True if pairs without a route are faults.
     is_strict: bool,
@@ -77,7 +77,7 @@ pub(in crate::verify) fn check(
     plan: &Plan,
     checks: &Checks,
     network: &SwitchNetwork,
-    triples: &Triples,
+    triples: &CollectedTriples,
 ) -> UnicastFindings {
     let policy = &*plan.routing.policy;
     let sources = sources(fabric, plan, policy);
@@ -91,7 +91,7 @@ pub(super) fn add_triples_of_hosts(
     plan: &Plan,
     checks: &Checks,
     network: &SwitchNetwork,
-    triples: &Triples,
+    triples: &CollectedTriples,
 ) {
     let policy = &*plan.routing.policy;
     let sources = endpoints::host_sources(fabric, plan, policy);
@@ -106,7 +106,7 @@ pub(in crate::verify) fn check_some(
     sources: &[SourcePorts],
     destinations: &[Endpoint],
     network: &SwitchNetwork,
-    triples: &Triples,
+    triples: &CollectedTriples,
 ) -> UnicastFindings {
     let policy = &*plan.routing.policy;
     let hints = checks.hints();

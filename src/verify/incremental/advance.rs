@@ -42,7 +42,7 @@ impl Additions {
         let mut triples = proof.dependencies.triples.shared();
         for (&(channel, input, next), &sls) in &self.triples {
             let hop = network.hop_of(channel);
-            triples.add_apart(hop.channel_sets(), input, next, sls);
+            triples.add(hop.channel_sets(), input, next, sls);
         }
         let mut cdg = (*proof.dependencies.cdg).clone();
         self.dependencies.iter().for_each(|&(from, to)| cdg.add(from, to));
@@ -134,7 +134,7 @@ mod tests {
     use crate::verify::endpoints::Endpoint;
     use crate::verify::full::unicast;
     use crate::verify::network::SwitchNetwork;
-    use crate::verify::triples::{LOCAL_INPUT, TripleSls, Triples};
+    use crate::verify::triples::{CollectedTriples, LOCAL_INPUT, TripleSls};
     use crate::verify::verdict::{Checks, Extent};
     use std::path::Path;
 
@@ -186,7 +186,7 @@ mod tests {
     fn assert_complete(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &TripleSls) {
         let network = SwitchNetwork::new(fabric);
         let old = &proof.network;
-        let triples = Triples::new(&network);
+        let triples = CollectedTriples::new(&network);
         unicast::check(fabric, plan, &proof.checks, &network, &triples);
         for (index, channel) in network.channels.iter().enumerate() {
             let hop = old.hop(channel.port.0);

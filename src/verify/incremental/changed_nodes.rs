@@ -23,7 +23,7 @@ use crate::verify::limits;
 use crate::verify::network::SwitchNetwork;
 use crate::verify::network::{CableChanges, SwitchRenumbering};
 use crate::verify::proof::{Proof, ProvenRoutes};
-use crate::verify::triples::{TripleSls, Triples};
+use crate::verify::triples::{CollectedTriples, TripleSls, Triples};
 use crate::verify::verdict::{Checks, Summary};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ impl Proof {
         let SortedDestinations { known, trees, arrived, mut left_out } =
             self.sorted_destinations(fabric, plan)?;
         let network = &*self.network;
-        let triples = Triples::new(network);
+        let triples = CollectedTriples::new(network);
         let pass = (fabric, plan, &self.checks);
         let found = unicast::check_some(pass, &sources, &arrived, network, &triples);
         if found.faults.total > 0 || found.has_cut_off_paths {

@@ -21,7 +21,7 @@ use super::dependency_graph::DependencyGraph;
 use super::group_sources::GroupSources;
 use super::network::{NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
-use super::triples::{LOCAL_INPUT, Triples};
+use super::triples::{CollectedTriples, LOCAL_INPUT};
 use super::verdict::{Checks, Cycle};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
@@ -86,7 +86,7 @@ pub fn check(
     if !sl_to_vl_differs && same_tables(&before, new.plan) {
         return found;
     }
-    let triples = Triples::new(&network);
+    let triples = CollectedTriples::new(&network);
     let pass = TransitionPass {
         old,
         new,
@@ -209,7 +209,7 @@ struct TransitionPass<'a> {
     /// The old plan, by the ids of the new fabric.
     before: &'a Plan,
     network: &'a SwitchNetwork,
-    triples: &'a Triples,
+    triples: &'a CollectedTriples,
     hints: Vec<Sl>,
     keeps_new_route: &'a KeepsNewRoute<'a>,
     /// One end port of each SL group by switch, under the new plan and the old one.
