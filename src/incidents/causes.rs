@@ -212,19 +212,19 @@ fn faulty_cable(faulty: &FaultyCable) -> IncidentCause {
 /// The losses of a cable, and of a host at its end, that are over.
 fn returned(cable: &Cable) -> Vec<IncidentCause> {
     let own = cause_over(
-        &cable,
+        cable,
         Subject::Cable(cable.key()),
         Kind::LostCable,
         format!("the cable {cable}"),
     );
     let hosts = cable.ends().iter().filter(|end| !end.is_switch).map(|end| {
         let name = format!("the host \"{}\" ({})", end.name, end.guid);
-        cause_over(&cable, Subject::Node(end.guid), Kind::LostHost, name)
+        cause_over(cable, Subject::Node(end.guid), Kind::LostHost, name)
     });
     [own].into_iter().chain(hosts).collect()
 }
 
-fn cause_over(cable: &&Cable, subject: Subject, kind: Kind, name: String) -> IncidentCause {
+fn cause_over(cable: &Cable, subject: Subject, kind: Kind, name: String) -> IncidentCause {
     let headline = format!("{name} was lost and is back");
     let cause = IncidentCause::new(subject, kind, IncidentSeverity::Warning, headline)
         .because("the incident ends a minute after the loss unless there is another one")

@@ -194,6 +194,23 @@ pub struct ExchangedCables {
     pub reason: String,
 }
 
+impl ExchangedCables {
+    /// The cables at `ports`, with the plugs at the ports `plugs`; `None` if a port has no cable.
+    pub fn of(
+        fabric: &Fabric,
+        ports: [PortId; 2],
+        plugs: [PortId; 2],
+        reason: &str,
+    ) -> Option<Self> {
+        let [one, other] = ports.map(|port| Cable::of(fabric, port));
+        let mut cables = [one?, other?];
+        cables.sort_unstable();
+        let mut plugs = plugs.map(|port| CableEnd::of(fabric, port));
+        plugs.sort_unstable();
+        Some(Self { cables, plugs, reason: reason.to_owned() })
+    }
+}
+
 /// Another subnet manager that is in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForeignManager {

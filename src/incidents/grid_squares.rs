@@ -5,7 +5,7 @@
 //! is a side of others, and the cables beside its right place lack one. Two cables are swapped if the
 //! exchange of two plugs leaves fewer cables with an unusual number of squares than any other exchange.
 
-use super::fact::{Cable, CableEnd, ExchangedCables};
+use super::fact::ExchangedCables;
 use super::switch_links::{SwitchLink, SwitchLinks};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,13 +168,9 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
     }
     // Exchanges that all leave a regular grid are equally good.
     let PlugExchange { links, plugs, .. } = best.filter(|best| !is_tied || best.unusual == 0)?;
-    let [one, other] = links.map(|number| Cable::of(fabric, search.grid.links[number].ports[0]));
-    let mut cables = [one?, other?];
-    cables.sort_unstable();
-    let mut plugs = plugs.map(|port| CableEnd::of(fabric, port));
-    plugs.sort_unstable();
+    let ports = links.map(|number| search.grid.links[number].ports[0]);
     let reason = "neither is a side of the squares of the grid, and the exchange makes both one";
-    Some(ExchangedCables { cables, plugs, reason: reason.to_owned() })
+    ExchangedCables::of(fabric, ports, plugs, reason)
 }
 
 impl ExchangeSearch {

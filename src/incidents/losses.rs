@@ -6,7 +6,6 @@ use super::fact::{Cable, CableEnd, ExchangedCables, KnownNode};
 use crate::fabric::successors::Successors;
 use crate::fabric::{End, Fabric, NodeId, PortId};
 use crate::ids::Guid;
-use crate::ids::PortNum;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,14 +183,9 @@ impl Register {
             }
             let ports = [near, far, x].map(|end| port_of(fabric, end));
             let [Some(near), Some(far), Some(plug)] = ports else { continue };
-            let cables = [Cable::of(fabric, near), Cable::of(fabric, far)];
-            let [Some(one), Some(two)] = cables else { continue };
-            let mut cables = [one, two];
-            cables.sort_unstable();
-            let mut plugs = [CableEnd::of(fabric, plug), CableEnd::of(fabric, far)];
-            plugs.sort_unstable();
-            let reason = "before, each was plugged in at the place of the other".to_owned();
-            let exchanged = ExchangedCables { cables, plugs, reason };
+            let reason = "before, each was plugged in at the place of the other";
+            let exchanged = ExchangedCables::of(fabric, [near, far], [plug, far], reason);
+            let Some(exchanged) = exchanged else { continue };
             if !found.iter().any(|it: &ExchangedCables| it.cables == exchanged.cables) {
                 found.insert(exchanged);
             }
@@ -224,7 +218,7 @@ fn is_given_up(ids: &BTreeSet<String>, subject: Subject) -> bool {
     ids.contains(&subject.id())
 }
 
-fn has_link(links: &BTreeSet<(Guid, PortNum)>, node: &KnownNode) -> bool {
+fn has_link(links: &BTreeSet<End>, node: &KnownNode) -> bool {
     node.cables.iter().any(|cable| links.contains(&cable.far_from(node.guid).end()))
 }
 

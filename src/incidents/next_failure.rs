@@ -5,6 +5,7 @@ use super::fact::Cable;
 use super::switch_links::SwitchLinks;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::notes::counted;
+use std::cmp::Reverse;
 
 /// What a further loss cuts off.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -58,8 +59,8 @@ struct CableEdge {
 
 /// The cables between switches, and the hosts of each.
 struct CableGraph {
-    ways: Vec<CableEdge>,
-    /// By switch: the index of its first way, and one more for the end.
+    edges: Vec<CableEdge>,
+    /// By switch: the index of its first edge, and one more for the end.
     first: Vec<usize>,
     hosts: Vec<usize>,
 }
@@ -76,21 +77,21 @@ impl CableGraph {
             first[switch] += first[switch - 1];
         }
         let mut next = first.clone();
-        let mut ways =
+        let mut edges =
             vec![CableEdge { port: PortId(0), peer: PortId(0), far: SwitchId(0) }; 2 * links.len()];
         for link in &links {
             let [one, other] = link.ends;
             let [port, peer] = link.ports;
-            ways[next[one.index()]] = CableEdge { port, peer, far: other };
-            ways[next[other.index()]] = CableEdge { port: peer, peer: port, far: one };
+            edges[next[one.index()]] = CableEdge { port, peer, far: other };
+            edges[next[other.index()]] = CableEdge { port: peer, peer: port, far: one };
             next[one.index()] += 1;
             next[other.index()] += 1;
         }
-        Self { ways, first, hosts }
+        Self { edges, first, hosts }
     }
 
-    fn way(&self, switch: usize, number: usize) -> Option<&CableEdge> {
-        self.ways[self.first[switch]..self.first[switch + 1]].get(number)
+    fn edge(&self, switch: usize, number: usize) -> Option<&CableEdge> {
+        self.edges[self.first[switch]..self.first[switch + 1]].get(number)
     }
 }
 
@@ -104,7 +105,7 @@ fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
     let mut path = vec![enter(&graph.hosts, home, None)];
     while let Some(step) = path.last_mut() {
         let at = step.switch.index();
-        if let Some(&CableEdge { port, peer, far }) = graph.way(at, step.next) {
+        if let Some(&CableEdge { port, peer, far }) = graph.edge(at, step.next) {
             step.next += 1;
             // The cable by which the search came leads nowhere new; parallel ones do.
             if step.from == Some(port) {
@@ -140,14 +141,10 @@ fn search(graph: &CableGraph, home: SwitchId) -> Option<(Weight, Part)> {
             found.push((parent.behind, Part::Switch(parent.switch)));
         }
     }
-    found
-        .into_iter()
-        .filter(|(weight, _)| weight.switches > 0)
-        .max_by(|a, b| a.0.cmp(&b.0).then(simpler(&a.1).cmp(&simpler(&b.1))).then(b.1.cmp(&a.1)))
-}
-
-fn simpler(part: &Part) -> bool {
-    matches!(part, Part::Cable(_))
+    found.into_iter().filter(|(weight, _)| weight.switches > 0).max_by_key(|&(weight, part)| {
+        // A cable precedes a device of equal loss: it is the simpler part.
+        (weight, matches!(part, Part::Cable(_)), Reverse(part))
+    })
 }
 
 fn enter(hosts: &[usize], switch: SwitchId, from: Option<PortId>) -> VisitedSwitch {

@@ -2,7 +2,7 @@
 //! same place in their groups have equally many links to the same switches above, except the two of which
 //! cables were exchanged. Groups of less than four may hide an exchange.
 
-use super::fact::{Cable, CableEnd, ExchangedCables};
+use super::fact::ExchangedCables;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use std::collections::BTreeMap;
 
@@ -125,13 +125,8 @@ fn exchange(fabric: &Fabric, pairs: [(SwitchId, SwitchId); 2]) -> Option<Exchang
         up.last().map(|(port, _)| port)
     });
     let ports = [one?, other?];
-    let [first, second] = ports.map(|port| Cable::of(fabric, port));
-    let mut cables = [first?, second?];
-    cables.sort_unstable();
-    let mut plugs = ports.map(|port| CableEnd::of(fabric, port));
-    plugs.sort_unstable();
     let reason = "the exchange gives both lower switches the same links upwards as others have";
-    Some(ExchangedCables { cables, plugs, reason: reason.to_owned() })
+    ExchangedCables::of(fabric, ports, ports, reason)
 }
 
 /// True if all switches of each level have the links of at least one other.

@@ -1,7 +1,7 @@
 //! Swapped cables of a fat tree of two levels, from its links alone: every leaf has equally many links to
 //! every spine, except the two leaves and two spines of which two cables were exchanged.
 
-use super::fact::{Cable, CableEnd, ExchangedCables};
+use super::fact::ExchangedCables;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,13 +83,8 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
     // Parallel cables of a pair are equally good: the last one is taken.
     let [one, other] = [one, other].map(|pair| tree.links.get(&pair)?.last().copied());
     let ports = [one?, other?];
-    let [first, second] = ports.map(|port| Cable::of(fabric, port));
-    let mut cables = [first?, second?];
-    cables.sort_unstable();
-    let mut plugs = ports.map(|port| CableEnd::of(fabric, port));
-    plugs.sort_unstable();
     let reason = "the exchange gives every leaf equally many links to every spine";
-    Some(ExchangedCables { cables, plugs, reason: reason.to_owned() })
+    ExchangedCables::of(fabric, ports, ports, reason)
 }
 
 /// True if every leaf has equally many links to every spine.
