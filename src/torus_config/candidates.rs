@@ -23,8 +23,17 @@ const MIN_CORNERS: usize = 6;
 /// Maximum number of embeddings with equally few faults that are kept.
 const MAX_CANDIDATES: usize = 12;
 
-/// Order of candidates, most important criterion first.
-type Rank = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
+/// Order of candidates: greater is better, the most important criterion is first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CandidateRank {
+    cost: Reverse<usize>,
+    /// The engine's discovery cannot find the fourth switch of a single ring.
+    is_no_single_ring: bool,
+    faults: Reverse<usize>,
+    dimensions: Reverse<usize>,
+    /// Agreement of port numbers with directions.
+    agreement: u64,
+}
 
 /// Returns the embeddings with the fewest faults, all different, the preferred one first. `factors`
 /// are those of the whole graph.
@@ -83,7 +92,7 @@ struct CandidatePool<'a> {
     cabling: &'a Cabling,
     /// The lowest cost so far.
     fewest: usize,
-    embeddings: Vec<(Rank, Embedding)>,
+    embeddings: Vec<(CandidateRank, Embedding)>,
 }
 
 impl CandidatePool<'_> {
@@ -104,11 +113,13 @@ impl CandidatePool<'_> {
             return;
         }
         let Some(embedding) = embedding.with_axes(order(&embedding)) else { return };
-        // The engine's discovery cannot find the fourth switch of a single ring.
-        let is_single_ring = dimensions == 1 && embedding.lattice.radix(0) > 3;
-        let agreement = port_agreement(&embedding, self.cabling);
-        let rank =
-            (Reverse(cost), !is_single_ring, Reverse(faults), Reverse(dimensions), agreement);
+        let rank = CandidateRank {
+            cost: Reverse(cost),
+            is_no_single_ring: dimensions > 1 || embedding.lattice.radix(0) <= 3,
+            faults: Reverse(faults),
+            dimensions: Reverse(dimensions),
+            agreement: port_agreement(&embedding, self.cabling),
+        };
         self.embeddings.push((rank, embedding));
     }
 }

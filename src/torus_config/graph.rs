@@ -35,22 +35,17 @@ impl SimpleGraph {
             }
         }
         let all = cables.into_iter().map(|(ends, cables)| Edge { ends, cables }).collect();
-        let whole = Self::of(count, all);
+        let whole = Self::with_edges(count, all);
         let parts = whole.parts();
         let mut size = vec![0usize; count];
         parts.iter().for_each(|&part| size[part as usize] += 1);
         let largest = (0..count).max_by_key(|&part| (size[part], std::cmp::Reverse(part)));
-        Self::of(
-            count,
-            whole
-                .edges
-                .into_iter()
-                .filter(|edge| Some(parts[edge.ends[0] as usize] as usize) == largest)
-                .collect(),
-        )
+        let mut edges = whole.edges;
+        edges.retain(|edge| Some(parts[edge.ends[0] as usize] as usize) == largest);
+        Self::with_edges(count, edges)
     }
 
-    fn of(count: usize, edges: Vec<Edge>) -> Self {
+    fn with_edges(count: usize, edges: Vec<Edge>) -> Self {
         let mut neighbors = vec![Vec::new(); count];
         for (edge, id) in edges.iter().zip(0..) {
             let [a, b] = edge.ends;
@@ -102,6 +97,7 @@ impl SimpleGraph {
         list.binary_search_by_key(&b, |&(vertex, _)| vertex).ok().map(|index| list[index].1)
     }
 
+    /// Number of common neighbours of two vertices.
     pub(super) fn common(&self, a: u32, b: u32) -> usize {
         let (short, long) = if self.degree(a) <= self.degree(b) { (a, b) } else { (b, a) };
         self.neighbors(short).iter().filter(|&&(v, _)| self.edge(long, v).is_some()).count()

@@ -18,9 +18,18 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 const NO_VERTEX: u32 = u32::MAX;
 /// Coordinates before folding.
 type Point = [i32; 3];
-/// A possible step: whether it is the only best one, its score, the vertex, the placed neighbour
-/// and the direction from it. Greater is better.
-type Step = (bool, u32, Reverse<u32>, Reverse<u32>, usize);
+/// A possible step; greater is better, the most important criterion is first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct GrowthStep {
+    /// No other position is as good for the vertex.
+    is_unique: bool,
+    score: u32,
+    vertex: Reverse<u32>,
+    /// The placed neighbour.
+    base: Reverse<u32>,
+    /// The direction from the placed neighbour.
+    direction: usize,
+}
 
 /// Grown positions, and possible further steps.
 struct RegionGrower<'a> {
@@ -29,18 +38,7 @@ struct RegionGrower<'a> {
     /// By vertex and direction: the placed neighbour.
     next: Vec<[u32; 6]>,
     vertex: HashMap<Point, u32>,
-    heap: BinaryHeap<Step>,
-}
-
-fn step(from: Point, direction: usize) -> Point {
-    let direction = Direction::ALL[direction];
-    let mut to = from;
-    to[direction.axis()] += if direction.is_plus() { 1 } else { -1 };
-    to
-}
-
-fn distance(a: Point, b: Point) -> u32 {
-    (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
+    heap: BinaryHeap<GrowthStep>,
 }
 
 /// A corner to grow from.
@@ -108,14 +106,15 @@ impl RegionGrower<'_> {
 
     fn run(&mut self, dimensions: usize) {
         while let Some(offer) = self.heap.pop() {
-            let (.., Reverse(vertex), Reverse(base), direction) = offer;
+            let GrowthStep { vertex: Reverse(vertex), base: Reverse(base), direction, .. } = offer;
             let is_taken = self.at[vertex as usize].is_some()
                 || self.next[base as usize][direction] != NO_VERTEX;
             if is_taken {
                 continue;
             }
             let now = self.score(vertex, base, dimensions);
-            let Some(now) = now.into_iter().flatten().find(|step| step.4 == direction) else {
+            let Some(now) = now.into_iter().flatten().find(|step| step.direction == direction)
+            else {
                 continue;
             };
             if now < offer {
@@ -145,7 +144,7 @@ impl RegionGrower<'_> {
 
     /// Scores the free positions next to `base` for a vertex; positions supported only
     /// by the cable to `base` are omitted.
-    fn score(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<Step>; 6] {
+    fn score(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<GrowthStep>; 6] {
         let mut steps = [None; 6];
         let Some(from) = self.at[base as usize] else { return steps };
         let mut spans = [None; 6];
@@ -176,8 +175,13 @@ impl RegionGrower<'_> {
         let is_unique = scores.iter().filter(|&&score| score == most).count() == 1;
         for (direction, &score) in scores.iter().enumerate() {
             if score > 0 && score == most {
-                let step = (is_unique, score, Reverse(vertex), Reverse(base), direction);
-                steps[direction] = Some(step);
+                steps[direction] = Some(GrowthStep {
+                    is_unique,
+                    score,
+                    vertex: Reverse(vertex),
+                    base: Reverse(base),
+                    direction,
+                });
             }
         }
         steps
@@ -257,4 +261,15 @@ impl RegionGrower<'_> {
         embedding.place_remaining(self.graph);
         Some(embedding)
     }
+}
+
+fn step(from: Point, direction: usize) -> Point {
+    let direction = Direction::ALL[direction];
+    let mut to = from;
+    to[direction.axis()] += if direction.is_plus() { 1 } else { -1 };
+    to
+}
+
+fn distance(a: Point, b: Point) -> u32 {
+    (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
 }
