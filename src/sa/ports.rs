@@ -4,8 +4,7 @@ use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use super::vport_records;
 use crate::fabric::PortId;
-use crate::ids::Lid;
-use crate::ids::{MKey, PortNum, SmKey};
+use crate::ids::{Lid, MKey, PortNum, SmKey};
 use crate::plan::LidTable;
 use crate::transport::GSI_QKEY;
 use crate::wire::attr::{CapMask, PortInfo, SmInfo};
@@ -91,8 +90,8 @@ pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<
     let fabric = query.view.fabric();
     for vport in vport_records::vports(query, PortInfoRecord::LID, wanted.lid()) {
         let Some((record, info)) = vport.port_info(query) else { continue };
-        let end = vport.end.physical;
-        if push_record_if_matching(query, &wanted, (end, record), &info, reply).is_break() {
+        let found = FoundPort { end: vport.end.physical, record, info };
+        if found.push_if_matching(query, &wanted, reply).is_break() {
             return Ok(());
         }
     }
@@ -119,7 +118,8 @@ pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<
             record.set_lid(query.view.lids().base_or_zero(end));
             record.set_port(fabric.port(port).num);
             record.set_port_info(&info);
-            if push_record_if_matching(query, &wanted, (end, record), &info, reply).is_break() {
+            let found = FoundPort { end, record, info };
+            if found.push_if_matching(query, &wanted, reply).is_break() {
                 break 'ports;
             }
         }
@@ -127,28 +127,59 @@ pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<
     Ok(())
 }
 
-/// Pushes a record of a port of the node with the end port `end`.
-fn push_record_if_matching(
-    query: &Query<'_>,
-    wanted: &PortInfoRecord,
-    (end, mut record): (PortId, PortInfoRecord),
-    info: &PortInfo,
-    reply: &mut ReplyBuilder,
-) -> ControlFlow<()> {
-    if !port_matches(query, wanted, &record, info) {
-        return ControlFlow::Continue(());
+/// A port that a query may select.
+struct FoundPort {
+    /// The end port of its node.
+    end: PortId,
+    record: PortInfoRecord,
+    info: PortInfo,
+}
+
+impl FoundPort {
+    fn push_if_matching(
+        mut self,
+        query: &Query<'_>,
+        wanted: &PortInfoRecord,
+        reply: &mut ReplyBuilder,
+    ) -> ControlFlow<()> {
+        if !self.matches(query, wanted) {
+            return ControlFlow::Continue(());
+        }
+        let mut reported = self.info;
+        if !query.is_privileged() {
+            reported.set_m_key(MKey::NONE);
+        }
+        let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
+        if options & PortInfoRecord::FULL_PORT_INFO == 0 && has_extended_speeds(query, self.end) {
+            report_as_qdr(&mut reported);
+        }
+        self.record.set_options(options);
+        self.record.set_port_info(&reported);
+        reply.push(&self.record)
     }
-    let mut reported = *info;
-    if !query.is_privileged() {
-        reported.set_m_key(MKey::NONE);
+
+    /// Compares the selected components, with these exceptions: the LID has been matched by LMC range,
+    /// the options are not compared, only privileged requesters may select by M_Key, and the attribute
+    /// modifier can ask for single capabilities instead of equal masks.
+    fn matches(&self, query: &Query<'_>, wanted: &PortInfoRecord) -> bool {
+        let mut mask = query.mask & !(PortInfoRecord::LID | PortInfoRecord::OPTIONS);
+        if mask & PortInfoRecord::M_KEY != 0 && !query.is_privileged() {
+            return false;
+        }
+        if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {
+            let asked = wanted.port_info();
+            let bits = asked.capability_mask();
+            let bits2 = asked.capability_mask2();
+            let lacks = query.has(PortInfoRecord::CAPABILITY_MASK) && !self.info.has(bits);
+            let lacks2 = query.has(PortInfoRecord::CAPABILITY_MASK2)
+                && self.info.capability_mask2() & bits2 != bits2;
+            if lacks || lacks2 {
+                return false;
+            }
+            mask &= !(PortInfoRecord::CAPABILITY_MASK | PortInfoRecord::CAPABILITY_MASK2);
+        }
+        matches(mask, wanted, &self.record)
     }
-    let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
-    if options & PortInfoRecord::FULL_PORT_INFO == 0 && has_extended_speeds(query, end) {
-        report_as_qdr(&mut reported);
-    }
-    record.set_options(options);
-    record.set_port_info(&reported);
-    reply.push(&record)
 }
 
 /// True if the device supports extended speeds. A switch reports this at port 0 for all its ports.
@@ -166,40 +197,11 @@ fn report_as_qdr(info: &mut PortInfo) {
     }
 }
 
-/// Compares the selected components, with these exceptions: the LID has been matched by LMC range,
-/// the options are not compared, only privileged requesters may select by M_Key, and the attribute
-/// modifier can ask for single capabilities instead of equal masks.
-fn port_matches(
-    query: &Query<'_>,
-    wanted: &PortInfoRecord,
-    record: &PortInfoRecord,
-    info: &PortInfo,
-) -> bool {
-    let mut mask = query.mask & !(PortInfoRecord::LID | PortInfoRecord::OPTIONS);
-    if mask & PortInfoRecord::M_KEY != 0 && !query.is_privileged() {
-        return false;
-    }
-    if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {
-        let asked = wanted.port_info();
-        let bits = asked.capability_mask();
-        let bits2 = asked.capability_mask2();
-        let lacks = query.has(PortInfoRecord::CAPABILITY_MASK) && !info.has(bits);
-        let lacks2 =
-            query.has(PortInfoRecord::CAPABILITY_MASK2) && info.capability_mask2() & bits2 != bits2;
-        if lacks || lacks2 {
-            return false;
-        }
-        mask &= !(PortInfoRecord::CAPABILITY_MASK | PortInfoRecord::CAPABILITY_MASK2);
-    }
-    matches(mask, wanted, record)
-}
-
 /// LinkRecord: two per link, one from each end.
 pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
-    let wanted: LinkRecord = query.record();
     let fabric = query.view.fabric();
     let lids = query.view.lids();
-    let mut wanted = wanted;
+    let mut wanted: LinkRecord = query.record();
     wanted.set_from_lid(base_lid(lids, wanted.from_lid()));
     wanted.set_to_lid(base_lid(lids, wanted.to_lid()));
     for (id, port) in fabric.port_ids().zip(fabric.ports()) {

@@ -10,7 +10,6 @@ use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use super::view::SubnetView;
 use crate::fabric::{Node, NodeId, Port, PortId};
-use crate::ids::Lid;
 use crate::ids::PortNum;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, TraceRecord};
@@ -18,6 +17,10 @@ use crate::wire::sa::SaStatus;
 
 /// The constant IDGeneration.
 const ID_GENERATION: u16 = 1;
+
+/// Position of the port number in the ID of a switch port. The upper byte of a GUID belongs to the
+/// vendor's OUI, so that IDs of two switches do not collide.
+const PORT_NUMBER_SHIFT: u32 = 56;
 
 /// A node of the path, with the ports that packets enter and leave by.
 struct Hop {
@@ -33,7 +36,7 @@ pub(super) fn trace(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
     if !has_source || !has_destination {
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
-    let Some(ends) = path(query)? else { return Ok(()) };
+    let Some(ends) = returned_path(query)? else { return Ok(()) };
     for hop in hops(query, &ends) {
         if reply.push(&record(query, &hop)).is_break() {
             break;
@@ -44,19 +47,16 @@ pub(super) fn trace(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), E
 
 /// The path that SubnAdmGet(PathRecord) returns; `None` if there is none or it leads to a multicast
 /// group.
-fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
+fn returned_path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let query = Query { method: Method::GET, ..*query };
     let mut found = ReplyBuilder::new(query.mad, query.method);
     path::paths(&query, &mut found)?;
     let Some(found) = found.first::<PathRecord>() else { return Ok(None) };
     let slid = found.slid();
     let dlid = found.dlid();
-    let ends = port_of_lid(&query.view, slid).zip(port_of_lid(&query.view, dlid));
+    let lids = query.view.lids();
+    let ends = lids.port(slid).zip(lids.port(dlid));
     Ok(ends.map(|(from, to)| PathEnds { from: from.into(), to: to.into(), slid, dlid }))
-}
-
-fn port_of_lid(view: &SubnetView<'_>, lid: Lid) -> Option<PortId> {
-    view.lids().port(lid)
 }
 
 /// The nodes of a path, from source to destination.
@@ -113,7 +113,3 @@ fn port_id(node: &Node, port: &Port) -> u64 {
         port.guid.0
     }
 }
-
-/// Position of the port number in the ID of a switch port. The upper byte of a GUID belongs to the
-/// vendor's OUI, so that IDs of two switches do not collide.
-const PORT_NUMBER_SHIFT: u32 = 56;

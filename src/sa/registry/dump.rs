@@ -53,6 +53,6 @@ impl Registry {
         permanent: &[GroupSpec],
         time: Timestamp,
     ) -> RestoreSummary {
-        read::text(self, file, text, permanent, time)
+        read::restore_text(self, file, text, permanent, time)
     }
 }

@@ -58,7 +58,8 @@ struct DumpReader<'a> {
     restored: RestoreSummary,
 }
 
-pub(super) fn text(
+/// Restores the registry from the text of `file`.
+pub(super) fn restore_text(
     registry: &mut Registry,
     file: &Path,
     text: &str,
@@ -82,13 +83,11 @@ pub(super) fn text(
 
 impl DumpReader<'_> {
     fn report(&mut self, line: u32, (column, message): FieldError) {
-        let file = self.file.to_owned();
-        let severity = Severity::Error;
         self.restored.findings.push(Diagnostic {
-            file,
+            file: self.file.to_owned(),
             line,
             column,
-            severity,
+            severity: Severity::Error,
             message,
             code: None,
         });
