@@ -1,7 +1,7 @@
 //! Queue between the fabric and the sink of an attached port.
 
 use super::event_signal::EventSignal;
-use super::message::Message;
+use super::packet::Message;
 use crate::transport::{Address, Agent, Delivery, MadSink, Outcome};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

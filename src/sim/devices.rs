@@ -242,6 +242,12 @@ impl Devices {
         &mut self.ports[slot as usize]
     }
 
+    /// The name of a port in texts: `"sw 0,0,0"[3]`.
+    pub(super) fn port_name(&self, slot: u32) -> String {
+        let port = self.port(slot);
+        format!("\"{}\"[{}]", self.node(port.node).description, port.num)
+    }
+
     pub(super) fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
     }

@@ -17,7 +17,7 @@
 //!   management agents; `cable_fault`: of cables; `random`: pseudo-random numbers
 //! * `data_walk`: the way of a data packet, with the P_Key checks of switches and receivers
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
-//! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
+//! * `net`: packets in transit, timers and dispatch to agents; `packet`, `events`,
 //!   `event_queue`: their types; `timers`, `event_signal`: when events are handled
 //! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `fault_controls`: its faults
 //! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device
@@ -57,7 +57,6 @@ mod faults;
 mod forwarding;
 mod link;
 mod m_key;
-mod message;
 mod negotiation;
 mod net;
 mod node_faults;

@@ -1,4 +1,4 @@
-//! A MAD on its way through the fabric, and at its destination.
+//! A MAD on its way through the fabric, and at its destination; messages as programs send and receive them.
 
 use crate::transport::Address;
 use crate::wire::mad::Mad;
@@ -20,4 +20,22 @@ pub(super) struct Arrival {
     pub(super) qpn: u32,
     pub(super) from: Address,
     pub(super) mad: Mad,
+}
+
+/// A MAD, or a reassembled RMPP message.
+#[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are MADs, kept in place")]
+pub(super) enum Message {
+    Mad(Mad),
+    /// An RMPP message of any length: headers of the first segment, then all data.
+    Rmpp(Vec<u8>),
+}
+
+impl Message {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Mad(mad) => &mad.0,
+            Self::Rmpp(bytes) => bytes,
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use super::ConsoleError;
 use super::args::{Args, Parsed};
 use super::command::{CongestionCommand, ConsoleCommand, NodeFault, TargetName};
-use super::port_name::port_name;
 use super::resolve::{self, Target};
 use crate::ids::{CcKey, Sl};
 use crate::sim::congestion::{CongestionFault, PortCongestionSettings};
@@ -56,7 +55,7 @@ pub(super) fn execute(
             CongestionCommand::Show => {
                 let settings = net.congestion.settings(slot);
                 let is_switch = net.devices.is_switch_slot(slot);
-                let _ = writeln!(text, "{}:", port_name(&net.devices, slot));
+                let _ = writeln!(text, "{}:", net.devices.port_name(slot));
                 text += &if is_switch { of_switch(&settings) } else { of_adapter(&settings) };
             }
             CongestionCommand::Key(key) => {

@@ -19,7 +19,6 @@ mod execute;
 mod parse;
 mod parse_faults;
 mod paths;
-mod port_name;
 mod random_faults;
 mod resolve;
 mod scan;

@@ -32,7 +32,7 @@ pub(super) fn show(net: &Net) -> String {
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
     let mut text = format!("{connected} of {pairs} pairs of hosts are connected\n");
     for (from, to) in examples {
-        let [from, to] = [from, to].map(|slot| super::port_name::port_name(devices, slot));
+        let [from, to] = [from, to].map(|slot| devices.port_name(slot));
         let _ = writeln!(text, "no path: {from} -> {to}");
     }
     text + &last_change(net)

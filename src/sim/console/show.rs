@@ -2,7 +2,6 @@
 
 use super::ConsoleError;
 use super::command::{Show, TargetName};
-use super::port_name::port_name;
 use super::{paths, resolve, show_faults, show_sma};
 use crate::ids::{Lid, PortNum};
 use crate::sim::devices::{Devices, NONE};
@@ -88,10 +87,10 @@ fn port_line(devices: &Devices, slot: u32) -> String {
         match (port.peer, port.plugged) {
             (NONE, _) => line += ", no cable",
             (peer, true) => {
-                let _ = write!(line, " {}", port_name(devices, peer));
+                let _ = write!(line, " {}", devices.port_name(peer));
             }
             (peer, false) => {
-                let _ = write!(line, ", unplugged from {}", port_name(devices, peer));
+                let _ = write!(line, ", unplugged from {}", devices.port_name(peer));
             }
         }
     }
@@ -115,7 +114,7 @@ fn links(devices: &Devices, text: &mut String) {
             true if near == far => near.to_string(),
             true => format!("{near}/{far}"),
         };
-        let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
+        let ends = [slot, port.peer].map(|slot| devices.port_name(slot));
         let _ = writeln!(text, "{state:10}{} - {}", ends[0], ends[1]);
     }
 }
@@ -139,7 +138,7 @@ pub(super) fn attached(net: &Net) -> String {
     for (slot, agents) in net.kernel.agents.count() {
         let plural = if agents == 1 { "" } else { "s" };
         let sm = if net.has_sm(slot) { ", subnet manager" } else { "" };
-        let _ = writeln!(text, "{}: {agents} agent{plural}{sm}", port_name(&net.devices, slot));
+        let _ = writeln!(text, "{}: {agents} agent{plural}{sm}", net.devices.port_name(slot));
     }
     if text.is_empty() { "none\n".to_owned() } else { text }
 }
@@ -154,7 +153,7 @@ struct PathTrace<'a> {
 impl LinkObserver for PathTrace<'_> {
     fn cross(&mut self, exit: u32, entry: u32) -> bool {
         let num = self.devices.port(exit).num;
-        let _ = writeln!(self.text, "[{num}] -> {}", port_name(self.devices, entry));
+        let _ = writeln!(self.text, "[{num}] -> {}", self.devices.port_name(entry));
         true
     }
     fn no_route(&mut self, entry: u32) {
@@ -162,10 +161,10 @@ impl LinkObserver for PathTrace<'_> {
         self.fault = format!("\"{}\" has no route for this LID", node.description);
     }
     fn routing_loop(&mut self, entry: u32) {
-        self.fault = format!("routing loop at {}", port_name(self.devices, entry));
+        self.fault = format!("routing loop at {}", self.devices.port_name(entry));
     }
     fn link_inactive(&mut self, exit: u32) {
-        self.fault = format!("the link at {} is not ACTIVE", port_name(self.devices, exit));
+        self.fault = format!("the link at {} is not ACTIVE", self.devices.port_name(exit));
     }
 }
 
@@ -173,10 +172,10 @@ impl LinkObserver for PathTrace<'_> {
 pub(super) fn route(devices: &Devices, from: Lid, to: Lid) -> Output {
     let start = owner_of(devices, from)?;
     let end = owner_of(devices, to)?;
-    let text = format!("from {} lid {from}\n", port_name(devices, start));
+    let text = format!("from {} lid {from}\n", devices.port_name(start));
     let mut trace = PathTrace { devices, text, fault: String::new() };
     match devices.forward_by_lid(start, to, true, &mut trace) {
-        Some(_) => Ok(format!("{}to {} lid {to}\n", trace.text, port_name(devices, end))),
+        Some(_) => Ok(format!("{}to {} lid {to}\n", trace.text, devices.port_name(end))),
         None => Err(ConsoleError::new(1, trace.fault)),
     }
 }

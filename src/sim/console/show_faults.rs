@@ -1,6 +1,5 @@
 //! The command `show faults`.
 
-use super::port_name::port_name;
 use crate::sim::devices::{Devices, NONE};
 use crate::sim::net::Net;
 use crate::sim::node_faults::NodeFaults;
@@ -35,12 +34,12 @@ fn by_port(net: &Net) -> Vec<(u32, String)> {
     let devices = &net.devices;
     let mut lines: Vec<(u32, String)> = Vec::new();
     for (slot, link) in faults.links.iter() {
-        let name = format!("{} ", port_name(devices, slot));
+        let name = format!("{} ", devices.port_name(slot));
         lines.extend(transit(&name, link).into_iter().map(|line| (slot, line)));
     }
     for (&slot, &(probability, attr)) in &faults.errors {
         let attr = attr.map_or_else(String::new, |attr| format!(" attribute 0x{attr:04x}"));
-        let line = format!("error {} {}%{attr}", port_name(devices, slot), percent(probability));
+        let line = format!("error {} {}%{attr}", devices.port_name(slot), percent(probability));
         lines.push((slot, line));
     }
     for (node, faults) in faults.nodes.iter() {
@@ -108,7 +107,7 @@ fn of_node(name: &str, faults: &NodeFaults) -> Vec<String> {
 fn of_cables(devices: &Devices) -> Vec<(u32, String)> {
     let mut lines = Vec::new();
     for (&slot, cable) in &devices.cables.faults {
-        let name = port_name(devices, slot);
+        let name = devices.port_name(slot);
         if !cable.training_time.is_zero() {
             lines.push((slot, format!("training {name} {:?}", cable.training_time)));
         }
@@ -120,7 +119,7 @@ fn of_cables(devices: &Devices) -> Vec<(u32, String)> {
     }
     for (slot, port) in (0u32..).zip(&devices.ports) {
         if port.peer != NONE && !port.plugged && slot < port.peer {
-            let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
+            let ends = [slot, port.peer].map(|slot| devices.port_name(slot));
             lines.push((slot, format!("unplugged {} - {}", ends[0], ends[1])));
         }
     }

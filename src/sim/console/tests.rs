@@ -331,24 +331,21 @@ fn word() -> impl proptest::strategy::Strategy<Value = String> {
 #[test]
 fn vports_are_shown_and_changed() {
     let fabric = row();
-    assert!(run(&fabric, "vport 0,0/3 count 2").is_err(), "a switch");
-    assert!(run(&fabric, "vport h0-1 1 down").is_err(), "no vports");
-    assert!(run(&fabric, "vport h0-1 count 3").is_ok());
+    assert!(run_line(&fabric, "vport 0,0/3 count 2").is_err(), "a switch");
+    assert!(run_line(&fabric, "vport h0-1 1 down").is_err(), "no vports");
+    assert!(run_line(&fabric, "vport h0-1 count 3").is_ok());
     assert!(
-        run(&fabric, "vport h0-1 1 guid 0x77").is_ok() && run(&fabric, "vport h0-1 3 up").is_err()
+        run_line(&fabric, "vport h0-1 1 guid 0x77").is_ok()
+            && run_line(&fabric, "vport h0-1 3 up").is_err()
     );
-    let text = run(&fabric, "vport").expect("a list");
+    let text = run_line(&fabric, "vport").expect("a list");
     assert_eq!(text.lines().count(), 4, "{text}");
     assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff\n"), "{text}");
-    assert!(run(&fabric, "vport h0-1 1 own-lid").is_ok());
-    let text = run(&fabric, "vport h0-1").expect("a list");
+    assert!(run_line(&fabric, "vport h0-1 1 own-lid").is_ok());
+    let text = run_line(&fabric, "vport h0-1").expect("a list");
     assert!(text.contains("  1: 0x0000000000000077 DOWN, P_Keys 0xffff, LID 0\n"), "{text}");
-    assert!(run(&fabric, "vport h0-1 1 shared-lid").is_ok());
-    assert!(!run(&fabric, "vport").expect("a list").contains("LID"));
-}
-
-fn run(fabric: &SimFabric, line: &str) -> Result<String, ConsoleError> {
-    run_line(fabric, line)
+    assert!(run_line(&fabric, "vport h0-1 1 shared-lid").is_ok());
+    assert!(!run_line(&fabric, "vport").expect("a list").contains("LID"));
 }
 
 /// Without LIDs no host sends; the counts are those of the whole daemon's tests.

@@ -3,7 +3,6 @@
 
 use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, TrafficCommand};
-use super::port_name::port_name;
 use crate::ids::Sl;
 use crate::notes::counted;
 use crate::sim::adaptive_tables::{PacketClass, Transport};
@@ -76,7 +75,7 @@ fn text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult) -> S
     let _ = writeln!(text, "  static adaptive  cable from");
     for cable in cables(fixed, adaptive) {
         let loads = [fixed, adaptive].map(|result| load(result, cable));
-        let _ = writeln!(text, "{:>8} {:>8}  {}", loads[0], loads[1], port_name(devices, cable));
+        let _ = writeln!(text, "{:>8} {:>8}  {}", loads[0], loads[1], devices.port_name(cable));
     }
     text
 }
@@ -86,7 +85,7 @@ fn json_text(devices: &Devices, fixed: &TrafficResult, adaptive: &TrafficResult)
         .into_iter()
         .map(|cable| {
             json!({
-                "port": port_name(devices, cable),
+                "port": devices.port_name(cable),
                 "static": load(fixed, cable),
                 "adaptive": load(adaptive, cable),
             })

@@ -3,7 +3,6 @@
 use super::ConsoleError;
 use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, NodeFault, TargetName, VendorCommand};
-use super::port_name::port_name;
 use super::resolve;
 use crate::ids::{PortNum, Sl};
 use crate::sim::net::Net;
@@ -84,7 +83,7 @@ fn show(net: &Net, node: u32, text: &mut String) {
     for slot in devices.slots_of(node).filter(|&slot| devices.port(slot).num != PortNum::ZERO) {
         let limits = limits(&devices.vendor.config(slot));
         if !limits.is_empty() {
-            let _ = writeln!(text, "  {}: {limits}", port_name(devices, slot));
+            let _ = writeln!(text, "  {}: {limits}", devices.port_name(slot));
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::ConsoleError;
 use super::args::{Args, Parsed};
 use super::command::{ConsoleCommand, TargetName, VportCommand};
-use super::port_name::port_name;
 use super::resolve;
 use crate::ids::Guid;
 use crate::sim::net::Net;
@@ -84,7 +83,7 @@ pub(super) fn execute(
 
 fn show(net: &Net, slot: u32, text: &mut String) {
     let Some(port) = net.devices.vendor.virtualized(slot) else { return };
-    let _ = writeln!(text, "{}:", port_name(&net.devices, slot));
+    let _ = writeln!(text, "{}:", net.devices.port_name(slot));
     for (vport, index) in port.vports.iter().zip(0..) {
         let state = net.devices.vport_state(slot, index);
         let keys = vport.pkeys.iter().filter(|key| key.0 != 0).map(ToString::to_string);

@@ -5,7 +5,7 @@ use super::reassembly::Reassemblies;
 use super::receive_queue::ReceiveQueue;
 use super::registration::{AgentRegistration, RmppMode};
 use crate::sim::delivery_queue::{DeliveryQueue, QueuedDelivery};
-use crate::sim::message::Message;
+use crate::sim::packet::Message;
 use crate::transport::umad::UserHeader;
 use crate::transport::{Address, Agent, Outcome};
 use crate::wire::mad::{Header, Mad};

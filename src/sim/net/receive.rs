@@ -2,7 +2,7 @@
 
 use super::Net;
 use crate::sim::kernel::{classes, rmpp};
-use crate::sim::message::Message;
+use crate::sim::packet::Message;
 use crate::transport::Address;
 use crate::wire::mad::{Header, Mad};
 
