@@ -48,6 +48,16 @@ struct Row {
     used: u16,
 }
 
+/// The triples of the static routes of a plan, as a check has found them; there may be more, which no packet
+/// takes.
+#[derive(Clone, Copy)]
+pub(super) struct KnownTriples<'a> {
+    /// Switches that were removed have numbers behind those of the fabric.
+    pub network: &'a SwitchNetwork,
+    pub sl_to_vl: &'a SlToVlMaps,
+    pub triples: &'a Triples,
+}
+
 /// A dropped packet: output channel, input as in [`Triples`], SL.
 type DroppedPacket = (u32, u16, u8);
 

@@ -37,7 +37,6 @@ pub mod walk;
 
 mod dependency_graph;
 mod endpoints;
-mod known_triples;
 mod limits;
 mod multicast_tree;
 mod network;

@@ -1,9 +1,8 @@
 //! The proof of a plan: the findings of a check that the plan passed, retained so that a later plan
 //! can be verified by its differences ([`super::incremental`]).
 
-use super::dependency_graph::{ChainRanks, DROP_VL, DependencyGraph, node};
+use super::dependency_graph::{ChainRanks, DROP_VL, DependencyGraph, KnownTriples, node};
 use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
-use super::known_triples::KnownTriples;
 use super::network::{ChannelSets, PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{ChannelPairSls, LOCAL_INPUT, Triple, TripleSls, Triples, bits};
@@ -68,7 +67,11 @@ pub(super) struct ProvenDependencies {
 
 impl ProvenDependencies {
     /// `None` if there is a cycle.
-    pub fn new(network: &SwitchNetwork, triples: Triples, cdg: DependencyGraph) -> Option<Self> {
+    pub(super) fn new(
+        network: &SwitchNetwork,
+        triples: Triples,
+        cdg: DependencyGraph,
+    ) -> Option<Self> {
         Some(Self {
             ranks: Arc::new(cdg.ranks()?),
             pair_sls: Arc::new(triples.pair_sls(network)),

@@ -25,11 +25,10 @@
 pub mod coexistence;
 mod union;
 
-use super::dependency_graph::DependencyGraph;
+use super::dependency_graph::{DependencyGraph, KnownTriples};
 use super::endpoints::{self, Endpoint, SourcePorts};
 use super::full::{multicast, unicast};
 use super::held_mappings;
-use super::known_triples::KnownTriples;
 use super::network::SwitchNetwork;
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{CollectedTriples, Triples};

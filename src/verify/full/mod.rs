@@ -111,10 +111,9 @@ mod listed_pairs;
 mod loops;
 pub(in crate::verify) mod multicast;
 
-use super::dependency_graph::DependencyGraph;
+use super::dependency_graph::{DependencyGraph, KnownTriples};
 use super::endpoints::{self, DestinationTree, SourcePorts};
 use super::held_mappings::{self, HeldMappings};
-use super::known_triples::KnownTriples;
 use super::limits;
 use super::network::SwitchNetwork;
 use super::proof::{Proof, ProvenDependencies, ProvenRoutes};
