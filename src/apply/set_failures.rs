@@ -74,13 +74,18 @@ impl Default for SetFailures {
     }
 }
 
-/// A refused Set with its data and the status of the response.
-pub(super) type Refused = (SetId, [u8; 64], u16);
+/// A Set that a device refused in this reconfiguration.
+pub(super) struct RefusedAnswer {
+    pub set: SetId,
+    pub data: [u8; 64],
+    /// Status of the response.
+    pub status: u16,
+}
 
 /// The failures of a reconfiguration.
 #[derive(Default)]
 pub(super) struct NewFailures<'a> {
-    pub refused: &'a [Refused],
+    pub refused: &'a [RefusedAnswer],
     /// Sets that were not sent because of earlier failures.
     pub delayed: &'a [SetId],
     /// Devices that acknowledged no Set.
@@ -173,7 +178,7 @@ impl SetFailures {
             return;
         }
         self.add(fabric, plan, new, now);
-        let sets = new.refused.iter().map(|(set, ..)| set).chain(new.delayed);
+        let sets = new.refused.iter().map(|refused| &refused.set).chain(new.delayed);
         let current: HashSet<SetKey> = sets.map(|set| set.key(fabric)).collect();
         let waiting: HashSet<Guid> = current.iter().map(|key| key.0).collect();
         let silent: HashSet<Guid> = new.silent.iter().map(|&id| fabric.node(id).guid()).collect();
@@ -190,7 +195,7 @@ impl SetFailures {
         new: &NewFailures<'_>,
         now: Instant,
     ) {
-        for &(set, data, status) in new.refused {
+        for &RefusedAnswer { set, data, status } in new.refused {
             let key = set.key(fabric);
             let port = port_of(set, fabric.node(set.node).is_switch());
             let refused = RefusedSet {

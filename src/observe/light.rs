@@ -242,7 +242,7 @@ fn phase(info: &PortInfo) -> u8 {
 /// data is left to the next heavy sweep.
 fn failed_route(fabric: &Fabric, fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
-        // The device answers; the manager queries the SM again by itself.
+        // The device answers; the SM loop queries the SM again by itself.
         DiscoveryFault::NoAnswer { attribute: "SMInfo", .. } => None,
         DiscoveryFault::NoAnswer { route, .. } => Some(*route),
         DiscoveryFault::InvalidAnswer { route, .. } => {

@@ -106,7 +106,31 @@ pub struct TrapEvent {
 impl TrapEvent {
     /// The event that a notice reports.
     pub fn of(notice: &Notice) -> Self {
-        read(notice)
+        let number = trap_number(notice);
+        let (subject, port) = match number {
+            TrapNumber::LINK_STATE => (notice.link_state_lid(), PortNum::ZERO),
+            TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
+                (notice.subject_lid(), notice.port())
+            }
+            TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID => {
+                (notice.subject_lid(), PortNum::ZERO)
+            }
+            _ => (notice.issuer_lid(), PortNum::ZERO),
+        };
+        let changed = match number {
+            TrapNumber::LOCAL_CHANGES => ChangedAttributes::of_local_changes(notice),
+            TrapNumber::SYSTEM_GUID => ChangedAttributes { node_info: true, ..Default::default() },
+            _ => ChangedAttributes::default(),
+        };
+        Self {
+            issuer: notice.issuer_lid(),
+            number,
+            subject,
+            port,
+            changed,
+            count: 0,
+            arrived: None,
+        }
     }
 
     /// True if a link changed state (128), so that the links of the snapshot may be out of date.
@@ -146,6 +170,11 @@ struct TrapSource {
 }
 
 impl TrapSource {
+    /// A source before its first trap, with the transaction ID `tid`.
+    fn new(now: Instant, tid: u64) -> Self {
+        Self { period_start: now, passed: 0, last_tid: !tid, held: None, last: now, count: 0 }
+    }
+
     /// Counts a trap of this source.
     fn count(&mut self, now: Instant) -> u32 {
         let quiet_time =
@@ -186,16 +215,12 @@ pub struct TrapFilter {
 impl TrapFilter {
     /// Decides on the trap `notice` with transaction ID `tid`.
     pub fn receive(&mut self, now: Instant, tid: u64, notice: &Notice) -> TrapVerdict {
-        let mut news = read(notice);
+        let mut news = TrapEvent::of(notice);
         if self.sources.len() >= MAX_SOURCES {
             self.sources.clear();
         }
-        let period_start = now;
-        let last = now;
-        let fresh =
-            TrapSource { period_start, passed: 0, last_tid: !tid, held: None, last, count: 0 };
         let key = (news.issuer, news.number, news.subject, news.port);
-        let source = self.sources.entry(key).or_insert(fresh);
+        let source = self.sources.entry(key).or_insert_with(|| TrapSource::new(now, tid));
         let pause = now.duration_since(source.last);
         // Some devices leave the transaction ID 0, so their duplicates cannot be detected.
         let is_repeated = tid != 0 && source.last_tid == tid;
@@ -250,34 +275,6 @@ fn trap_number(notice: &Notice) -> u16 {
     let number = notice.vendor_trap_number();
     let is_of_vport = notice.producer_type() == MELLANOX && VPORT_TRAPS.contains(&number);
     if is_of_vport { number } else { 0 }
-}
-
-fn read(notice: &Notice) -> TrapEvent {
-    let number = trap_number(notice);
-    let (subject, port) = match number {
-        TrapNumber::LINK_STATE => (notice.link_state_lid(), PortNum::ZERO),
-        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
-            (notice.subject_lid(), notice.port())
-        }
-        TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID => {
-            (notice.subject_lid(), PortNum::ZERO)
-        }
-        _ => (notice.issuer_lid(), PortNum::ZERO),
-    };
-    let changed = match number {
-        TrapNumber::LOCAL_CHANGES => ChangedAttributes::of_local_changes(notice),
-        TrapNumber::SYSTEM_GUID => ChangedAttributes { node_info: true, ..Default::default() },
-        _ => ChangedAttributes::default(),
-    };
-    TrapEvent {
-        issuer: notice.issuer_lid(),
-        number,
-        subject,
-        port,
-        changed,
-        count: 0,
-        arrived: None,
-    }
 }
 
 #[cfg(test)]
@@ -385,7 +382,7 @@ mod tests {
     }
 
     fn changed(flags: Option<u16>) -> ChangedAttributes {
-        read(&local_change(5, flags)).changed
+        TrapEvent::of(&local_change(5, flags)).changed
     }
 
     #[test]

@@ -191,7 +191,16 @@ impl<'a> Retention<'a> {
     /// that they are gone.
     fn open_cables(&self) -> Vec<(PortId, PortId)> {
         let ends = self.last.port_ids().filter_map(|near| Some((near, self.last.port(near).peer?)));
-        ends.filter(|(near, far)| near < far && self.is_open(near) && self.is_open(far)).collect()
+        ends.filter(|&(near, far)| near < far && self.is_open(near) && self.is_open(far)).collect()
+    }
+
+    fn is_open(&self, end: PortId) -> bool {
+        let is_there = match self.presence[self.last.port(end).node.index()] {
+            Presence::Answered(_) => true,
+            Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
+            Presence::Gone => false,
+        };
+        is_there && self.evidence(end) != CableEvidence::Gone
     }
 
     /// Takes answers that are missing from devices that gave others from the last snapshot.
@@ -293,15 +302,6 @@ impl<'a> Retention<'a> {
                 }
             }
         }
-    }
-
-    fn is_open(&self, &end: &PortId) -> bool {
-        let is_there = match self.presence[self.last.port(end).node.index()] {
-            Presence::Answered(_) => true,
-            Presence::Absent(verdict) => verdict == Some(Verdict::Unresponsive),
-            Presence::Gone => false,
-        };
-        is_there && self.evidence(end) != CableEvidence::Gone
     }
 }
 

@@ -3,7 +3,7 @@
 //! A device that acknowledges none of its first Sets gets no others in this reconfiguration,
 //! because each of them would occupy the window until its timeout.
 
-use crate::apply::set_failures::{NewFailures, Refused, SetFailures};
+use crate::apply::set_failures::{NewFailures, RefusedAnswer, SetFailures};
 use crate::apply::set_id::SetId;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::observe::m_keys::MKeys;
@@ -38,7 +38,7 @@ pub(super) struct PassFailures {
     silent: Vec<NodeId>,
     /// Devices that did not answer the last sweep. Their Sets wait until they answer one.
     unresponsive: HashSet<NodeId>,
-    refused: Vec<Refused>,
+    refused: Vec<RefusedAnswer>,
     /// Nodes that were sent Sets, apart from forwarding tables and SwitchInfo.
     admitted: HashSet<NodeId>,
     /// Sets that were not sent because of earlier reconfigurations.
@@ -77,7 +77,7 @@ impl PassFailures {
             self.unsent.push(set);
             return false;
         }
-        if self.refused.iter().any(|(other, held, _)| *other == set && held == data) {
+        if self.refused.iter().any(|refused| refused.set == set && refused.data == *data) {
             return false;
         }
         // The start, so that a Set is not delayed in one phase and sent in another.
@@ -136,7 +136,8 @@ impl PassFailures {
     ) -> bool {
         let node = sent.set.node;
         if let SmpError::Status(status) = error {
-            self.refused.push((sent.set, sent.data, *status));
+            let status = *status;
+            self.refused.push(RefusedAnswer { set: sent.set, data: sent.data, status });
         }
         let Some(unanswered) = self.unanswered.get_mut(node.index()) else { return false };
         match error {

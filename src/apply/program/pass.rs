@@ -173,13 +173,9 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn scope(&self) -> Scope<'_> {
-        self.changed.as_deref().map_or(Scope::All, Scope::Nodes)
-    }
-
     /// The differences at present.
     fn delta(&self) -> Delta<'_> {
-        self.devices.delta(self.plan, self.scope())
+        self.devices.delta(self.plan, scope(&self.changed))
     }
 
     /// Finds the nodes that may need Sets, and those that have lost their tables.
@@ -188,8 +184,7 @@ impl<'a> Pass<'a> {
         let fabric = &observation.fabric;
         acknowledged.failures_mut().forget_restarted(fabric);
         self.changed = changed::changed_nodes(acknowledged, observation, self.plan, keys);
-        let scope = self.changed.as_deref().map_or(Scope::All, Scope::Nodes);
-        acknowledged.forget_doubtful(fabric, scope, &observation.changed_switches);
+        acknowledged.forget_doubtful(fabric, scope(&self.changed), &observation.changed_switches);
         if acknowledged.settled().is_none() {
             self.changed = None;
         }
@@ -241,12 +236,11 @@ impl<'a> Pass<'a> {
 
     /// Sends the Sets that a phase needs now. Returns their number.
     async fn round(&mut self, phase: Phase) -> usize {
-        let scope = self.changed.as_deref().map_or(Scope::All, Scope::Nodes);
         let delta = Delta {
             // In an ordered transition, each mapping is a step of its own.
             optimized_sl_to_vl: self.settings.optimized_sl_to_vl && self.transition.is_none(),
             fdr10: self.settings.fdr10,
-            ..self.devices.delta(self.plan, scope)
+            ..self.devices.delta(self.plan, scope(&self.changed))
         };
         let mut round = Round {
             client: self.devices.client,
@@ -293,8 +287,7 @@ impl<'a> Pass<'a> {
         if self.control.stop().is_some() {
             return;
         }
-        let scope = self.changed.as_deref().map_or(Scope::All, Scope::Nodes);
-        let delta = self.devices.delta(self.plan, scope);
+        let delta = self.devices.delta(self.plan, scope(&self.changed));
         let client = self.devices.client;
         let mut round = Round {
             client,
@@ -403,6 +396,11 @@ impl<'a> Pass<'a> {
         let new = self.failures.to_record(&self.report.unacknowledged.delayed);
         self.devices.acknowledged.failures_mut().add(fabric, self.plan, &new, Instant::now());
     }
+}
+
+/// The nodes that are compared.
+fn scope(changed: &Option<Vec<NodeId>>) -> Scope<'_> {
+    changed.as_deref().map_or(Scope::All, Scope::Nodes)
 }
 
 fn order_report(steps: &Steps, start: Instant) -> TransitionReport {
