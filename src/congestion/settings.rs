@@ -122,8 +122,8 @@ impl CongestionSettings {
     }
 }
 
-fn entry(of: options::InjectionRate) -> CctEntry {
-    CctEntry { shift: of.shift, multiplier: of.multiplier }
+fn entry(rate: options::InjectionRate) -> CctEntry {
+    CctEntry { shift: rate.shift, multiplier: rate.multiplier }
 }
 
 fn switch(options: &Options) -> SwitchCongestionSetting {

@@ -11,20 +11,6 @@ pub const DEFAULT_FILE: &str = "opensm_port_counters.log";
 /// Width of a counter's name in the format for people.
 const NAME_WIDTH: usize = 20;
 
-/// Names in the format for people that differ from those of the other one.
-fn long_name(name: &'static str) -> &'static str {
-    if name == "link_int_err" { "link_integrity_err" } else { name }
-}
-
-/// A time as ctime(3) shows it.
-fn ctime(time: DateTime<Utc>) -> String {
-    time.with_timezone(&Local).format("%a %b %e %H:%M:%S %Y").to_string()
-}
-
-fn boolean(value: bool) -> &'static str {
-    if value { "TRUE" } else { "FALSE" }
-}
-
 /// All ports, a line each with tabs between the fields (`perfmgr dump_counters mach`).
 pub fn machine_readable(database: &Database) -> String {
     let mut out = String::new();
@@ -61,17 +47,15 @@ pub fn human_readable(database: &Database, errors_only: bool) -> String {
 /// The ports of a node, or one of them.
 pub fn node_text(node: &NodeEntry, only: Option<u8>, errors_only: bool) -> String {
     let mut out = String::new();
-    for (number, port) in node.valid_ports().filter(|(number, _)| wanted(&only, *number)) {
+    for (number, port) in
+        node.valid_ports().filter(|&(number, _)| only.is_none_or(|only| only == number))
+    {
         if errors_only && port.errors == ErrorCounters::default() {
             continue;
         }
         put_port(&mut out, node, number, port, errors_only);
     }
     out
-}
-
-fn wanted(only: &Option<u8>, number: u8) -> bool {
-    only.is_none_or(|only| only == number)
 }
 
 fn put_port(out: &mut String, node: &NodeEntry, number: u8, port: &PortEntry, errors_only: bool) {
@@ -89,12 +73,27 @@ fn put_port(out: &mut String, node: &NodeEntry, number: u8, port: &PortEntry, er
     }
     put_field(out, "Last Data Update", &ctime(port.data_updated));
     for (at, (name, &count)) in DATA_NAMES.iter().zip(&port.data.0).enumerate() {
+        // The first two are PortXmitData and PortRcvData, the others numbers of packets.
         put_field(out, name, &format!("{count} ({})", with_unit(count, at < 2)));
     }
 }
 
 fn put_field(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "     {name:<NAME_WIDTH$} : {value}");
+}
+
+/// Names in the format for people that differ from those of the other one.
+fn long_name(name: &'static str) -> &'static str {
+    if name == "link_int_err" { "link_integrity_err" } else { name }
+}
+
+/// A time as ctime(3) shows it.
+fn ctime(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%a %b %e %H:%M:%S %Y").to_string()
+}
+
+fn boolean(value: bool) -> &'static str {
+    if value { "TRUE" } else { "FALSE" }
 }
 
 /// A counter in the unit that OpenSM chooses, by powers of 1024; data as octets. OpenSM computes in

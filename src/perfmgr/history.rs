@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 /// needs 40 MB for them.
 pub const MAX_SAMPLES: usize = 16;
 
+/// Octets in a unit of PortXmitData and PortRcvData.
+pub const OCTETS_PER_WORD: u64 = 4;
+
 /// The totals of a port at a time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Sample {
@@ -88,9 +91,6 @@ impl History {
         rates(first.or(self.previous.as_ref())?, last)
     }
 }
-
-/// Octets in a unit of PortXmitData and PortRcvData.
-pub const OCTETS_PER_WORD: u64 = 4;
 
 fn rates(first: &Sample, last: &Sample) -> Option<Rates> {
     let seconds = last.at - first.at;

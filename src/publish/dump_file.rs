@@ -88,9 +88,10 @@ pub(super) fn write_by(
     })
 }
 
-/// Gives the content of `new`, whose name is `temporary`, to `path`.
+/// Gives the content of `new`, whose name is `temporary`, to `path`. `new` is closed after a rename:
+/// IN_CLOSE_WRITE has the name of the dump.
 fn put(mut new: File, temporary: &Path, path: &Path, mode: u32) -> io::Result<()> {
-    let Some(mut old) = open_to_keep(path, mode) else { return rename(&temporary, &path) };
+    let Some(mut old) = open_to_keep(path, mode) else { return fs::rename(temporary, path) };
     match exchange(temporary, path) {
         Ok(()) => {
             // In both cases the name leads to the whole content.
@@ -99,17 +100,12 @@ fn put(mut new: File, temporary: &Path, path: &Path, mode: u32) -> io::Result<()
             }
             fs::remove_file(temporary)
         }
-        Err(Errno::ENOENT) => rename(&temporary, &path),
+        Err(Errno::ENOENT) => fs::rename(temporary, path),
         Err(_) => match copy(&mut new, &mut old) {
             Ok(()) => fs::remove_file(temporary),
-            Err(_) => rename(&temporary, &path),
+            Err(_) => fs::rename(temporary, path),
         },
     }
-}
-
-/// `new` is closed after the rename: IN_CLOSE_WRITE has the name of the dump.
-fn rename(temporary: &&Path, path: &&Path) -> Result<(), io::Error> {
-    fs::rename(*temporary, *path)
 }
 
 /// Opens the file whose inode is to be kept, without truncating it. `None`: there is none, or it

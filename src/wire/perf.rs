@@ -4,7 +4,7 @@
 //! consoles and tests walk them instead of naming every field.
 
 use super::bits::{get, put};
-use super::mad::{Header, Mad};
+use super::mad::{Class, Header, Mad, Method};
 use crate::ids::PortNum;
 
 /// Offset of the attribute in a MAD in bytes, after the header and 40 reserved bytes.
@@ -222,11 +222,11 @@ impl PerfData {
 }
 
 /// A request of performance management.
-pub fn request(method: super::mad::Method, attr_id: u16, tid: u64, data: &PerfData) -> Mad {
+pub fn request(method: Method, attr_id: u16, tid: u64, data: &PerfData) -> Mad {
     let mut mad = Mad::default();
     let mut header = Header::default();
     header.set_base_version(1);
-    header.set_class(super::mad::Class::PERF);
+    header.set_class(Class::PERF);
     header.set_class_version(CLASS_VERSION);
     header.set_method(method.0);
     header.set_tid(tid);
@@ -298,7 +298,7 @@ mod tests {
     fn a_request_has_its_data_at_byte_64() {
         let mut data = PerfData::default();
         data.set_port_select(ALL_PORTS);
-        let mad = request(super::super::mad::Method::GET, PerfAttr::PORT_COUNTERS, 5, &data);
+        let mad = request(Method::GET, PerfAttr::PORT_COUNTERS, 5, &data);
         assert_eq!(mad.0[..4], [1, 4, 1, 1]);
         assert_eq!((mad.0[17], mad.0[65]), (0x12, 0xFF));
         assert_eq!(PerfData::of(&mad), data);

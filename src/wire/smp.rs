@@ -185,7 +185,7 @@ impl Mad {
 
     /// DrSLID and DrDLID of a directed-route SMP.
     pub fn dr_lids(&self) -> [Lid; 2] {
-        [32, 34].map(|at| Lid(u16::from_be_bytes([self.0[at], self.0[at + 1]])))
+        [DR_LIDS, DR_LIDS + 2].map(|at| Lid(u16::from_be_bytes([self.0[at], self.0[at + 1]])))
     }
 
     /// An SMP with 0 in place of the bytes that its sender has not defined: reserved ones, and the

@@ -24,10 +24,10 @@ fn usual() -> CongestionSettings {
 }
 
 fn seen(restarted: u64) -> [SeenDevice; 2] {
-    [of(SWITCH, NodeKind::Switch, restarted), of(HOST, NodeKind::Ca, restarted)]
+    [device(SWITCH, NodeKind::Switch, restarted), device(HOST, NodeKind::Ca, restarted)]
 }
 
-fn of(port_guid: Guid, kind: NodeKind, restarted: u64) -> SeenDevice {
+fn device(port_guid: Guid, kind: NodeKind, restarted: u64) -> SeenDevice {
     SeenDevice { port_guid, kind, restarted }
 }
 

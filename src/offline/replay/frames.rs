@@ -2,7 +2,7 @@
 
 use super::compare::ReplayComparison;
 use super::moments::{moments, spread};
-use super::rerun::{Rerun, Routed};
+use super::rerun::{Rerun, Routed, start_runtime};
 use super::time_line::EntryClock;
 use crate::fabric::End;
 use crate::manage::api::recorded::{
@@ -34,8 +34,7 @@ const MAX_EVENTS: usize = 2000;
 /// # Errors
 /// The recording has no moment to show, or a configuration in it is invalid.
 pub fn frames(recording: &Recording, time: Duration) -> Result<RecordedView, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let runtime = start_runtime()?;
     let deadline = Instant::now() + time;
     let all = moments(recording);
     let wanted = spread(&all, MAX_FRAMES);

@@ -82,8 +82,7 @@ fn moments_text(recording: &Recording, args: &ReplayArgs) -> Result<String, Stri
 /// # Errors
 /// Threads cannot be started, or a configuration in the recording is invalid.
 pub fn replay(recording: &Recording) -> Result<Vec<ReplayComparison>, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let runtime = rerun::start_runtime()?;
     let mut rerun = Rerun::new(recording);
     let mut comparisons = Vec::new();
     for plan in &recording.header.plans {

@@ -35,6 +35,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
 /// Requests in flight. The replayed port answers at once.
 const WINDOW: usize = 256;
@@ -82,6 +83,15 @@ struct RecordedConfiguration {
     partitions: Vec<Partition>,
     qos_policy: Option<Arc<QosPolicy>>,
     sweeps: SweepSettings,
+}
+
+/// Starts the runtime on which a rerun sweeps.
+///
+/// # Errors
+/// Threads cannot be started.
+pub(super) fn start_runtime() -> Result<Runtime, String> {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    runtime.map_err(|error| format!("cannot start the runtime: {error}"))
 }
 
 impl<'a> Rerun<'a> {

@@ -124,7 +124,7 @@ impl WantedKeys {
     /// partition.
     pub(super) fn unite(&mut self, other: &Self, both: bool) {
         for &key in &other.keys {
-            match self.keys.iter_mut().find(|held| has_same_base(held, both, key)) {
+            match self.keys.iter_mut().find(|held| has_same_base(**held, both, key)) {
                 Some(held) => *held = Pkey(held.0 | key.0),
                 None => self.keys.push(key),
             }
@@ -138,8 +138,8 @@ impl WantedKeys {
     }
 }
 
-fn has_same_base(held: &&mut Pkey, both: bool, key: Pkey) -> bool {
-    if both { **held == key } else { held.base() == key.base() }
+fn has_same_base(held: Pkey, both: bool, key: Pkey) -> bool {
+    if both { held == key } else { held.base() == key.base() }
 }
 
 /// The vports that are not the physical port itself, with their GUIDs, ascending.

@@ -89,6 +89,7 @@ fn entries(
 }
 
 /// The planned indexes (block, index in the block) of the keys of a table.
+#[derive(Default)]
 struct TargetIndexes<'a> {
     wanted: HashMap<u16, &'a PkeyBlock>,
     by_key: HashMap<Pkey, (u16, usize)>,
@@ -100,8 +101,7 @@ struct TargetIndexes<'a> {
 
 impl<'a> TargetIndexes<'a> {
     fn new(wanted: &'a [(u16, PkeyBlock)], held: &[PkeyBlock]) -> Self {
-        let (by_key, by_partition, spares) = Default::default();
-        let mut targets = Self { wanted: HashMap::new(), by_key, by_partition, spares };
+        let mut targets = Self::default();
         for (number, block) in wanted {
             targets.wanted.insert(*number, block);
             let pairs = block_of(held, *number).0.into_iter().zip(block.0);

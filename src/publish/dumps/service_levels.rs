@@ -1,7 +1,7 @@
 //! `opensm-sl2vl.dump` and `opensm.psl`: SL to VL tables and path SLs.
 
 use super::put;
-use crate::fabric::{Fabric, NodeId, Port, PortId};
+use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::{PortNum, Sl};
 use crate::plan::Plan;
 use crate::wire::attr::NodeKind;
@@ -21,7 +21,7 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         let lid = plan.lids.base_or_zero(end);
         put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.name());
         put!(out, "{HEADER}\n{SEPARATOR}\n");
-        for &(input, output, map) in rows(plan, port) {
+        for &(input, output, map) in plan.qos.sl_to_vl_of(port.node) {
             if node.is_switch() && is_cabled(fabric, port.node, output) {
                 sl2vl_row(out, input, output, map);
             } else if !node.is_switch() && output == port.num.0 {
@@ -31,10 +31,6 @@ pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
         }
         put!(out, "{SEPARATOR}\n\n");
     }
-}
-
-fn rows<'a>(plan: &'a Plan, port: &Port) -> &'a [(u8, u8, SlToVl)] {
-    plan.qos.sl_to_vl_of(port.node)
 }
 
 fn is_cabled(fabric: &Fabric, node: NodeId, num: u8) -> bool {

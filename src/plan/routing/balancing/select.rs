@@ -249,7 +249,7 @@ impl<'a, S: SmallSet> SwitchRouter<'a, S> {
         kept: Option<u8>,
         draw: Option<&mut Random>,
     ) -> Option<u8> {
-        if let Some(&output) = self.candidates.iter().find(|a| is_kept(&kept, &self.outputs, a)) {
+        if let Some(&output) = self.candidates.iter().find(|&&a| is_kept(kept, &self.outputs, a)) {
             return Some(output);
         }
         if self.context.dimension_order {
@@ -349,8 +349,8 @@ fn least_loaded(paths: &[u32], outputs: &mut dyn Iterator<Item = u8>) -> Option<
     outputs.min_by_key(|&output| paths[usize::from(output)])
 }
 
-fn is_kept(kept: &Option<u8>, outputs: &[OutputPort], &&output: &&u8) -> bool {
-    Some(outputs[usize::from(output)].port) == *kept
+fn is_kept(kept: Option<u8>, outputs: &[OutputPort], output: u8) -> bool {
+    Some(outputs[usize::from(output)].port) == kept
 }
 
 fn is_before(outputs: &[OutputPort], &output: &u8, start: u16) -> bool {

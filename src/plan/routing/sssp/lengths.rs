@@ -29,7 +29,7 @@ impl Lengths {
     }
 
     /// Makes links longer by the paths of a search.
-    pub(super) fn add(&mut self, network: &Network, search: &Search) {
+    pub(super) fn add_paths(&mut self, network: &Network, search: &Search) {
         // Each switch is behind the next one on its path.
         for &switch in search.order.iter().rev() {
             let over = std::mem::take(&mut self.over[switch as usize]);

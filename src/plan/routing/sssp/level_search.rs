@@ -239,7 +239,7 @@ mod tests {
         for _ in 0..count {
             Search::run(&mut heap, network, &lengths.by_link, root);
             let mut expected = lengths.clone();
-            expected.add(network, &heap);
+            expected.add_paths(network, &heap);
             if !levels.run(lengths, root, &mut by_heap) {
                 *lengths = expected;
                 levels.read(lengths);

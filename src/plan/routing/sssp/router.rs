@@ -97,7 +97,7 @@ impl<'a> SsspRouter<'a> {
     fn route_lid_by_heap(&mut self, to: &SsspDestination, lid: Lid) {
         let Self { network, search, lengths, columns, tables, .. } = self;
         search.run(network, &lengths.by_link, root(to));
-        lengths.add(network, search);
+        lengths.add_paths(network, search);
         columns.add_links((lid, to.switch, to.exit), &search.used, tables);
     }
 

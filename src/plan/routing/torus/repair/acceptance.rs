@@ -48,7 +48,7 @@ pub(in crate::plan::routing::torus) fn routes(
     Ok(routes)
 }
 
-fn is_own(pair: &&PositionPair, own: Position) -> bool {
+fn is_own(pair: &PositionPair, own: Position) -> bool {
     pair.from == own || pair.to == own
 }
 
