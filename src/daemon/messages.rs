@@ -25,7 +25,7 @@ use crate::wire::attr::{Notice, SmInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// An event that the manager handles.
+/// An event that the SM loop handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SmEvent {
     /// A trap that does not repeat an earlier one.
@@ -46,16 +46,16 @@ pub enum SmEvent {
     PortClosed(String),
 }
 
-/// A command from the manager to the SA server, which executes commands in the order sent.
+/// A command from the SM loop to the SA server, which executes commands in the order sent.
 pub enum SaCommand {
-    /// Returns all multicast groups, which the manager is about to plan.
+    /// Returns all multicast groups, which the SM loop is about to plan.
     GetGroups {
         /// Members are returned as ports of this fabric.
         fabric: Arc<Fabric>,
         /// Receives the generation of the registry and its groups.
         reply: oneshot::Sender<(u64, Vec<GroupMembers>)>,
     },
-    /// Returns the groups that changed, which the manager is about to plan.
+    /// Returns the groups that changed, which the SM loop is about to plan.
     GetGroupChanges {
         /// The generation of the registry that is planned already.
         since: u64,
@@ -64,7 +64,7 @@ pub enum SaCommand {
         /// Receives the present generation of the registry and the changes.
         reply: oneshot::Sender<(u64, MulticastDelta)>,
     },
-    /// Returns all alias GUIDs, which the manager is about to plan.
+    /// Returns all alias GUIDs, which the SM loop is about to plan.
     GetAliases {
         /// Alias GUIDs are returned as blocks of the ports of this fabric.
         fabric: Arc<Fabric>,
@@ -106,7 +106,8 @@ pub struct FirstSweep {
     pub m_keys: Arc<MKeys>,
     /// VirtualizationInfo of adapter ports that has just been read.
     pub disabled_ports: DisabledPorts,
-    awaited: Mutex<Option<oneshot::Sender<()>>>,
+    /// Ends the wait for the discovery; `None` once it has ended.
+    discovered: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl FirstSweep {
@@ -118,15 +119,14 @@ impl FirstSweep {
         disabled_ports: DisabledPorts,
     ) -> (Self, oneshot::Receiver<()>) {
         let (discovered, awaited) = oneshot::channel();
-        let awaited_by = Mutex::new(Some(discovered));
-        let first_sweep = Self { fabric, options, m_keys, disabled_ports, awaited: awaited_by };
-        (first_sweep, awaited)
+        let discovered = Mutex::new(Some(discovered));
+        (Self { fabric, options, m_keys, disabled_ports, discovered }, awaited)
     }
 
     /// Ends the wait for the discovery. False if nothing waits for it any more.
     pub fn discovery_ended(&self) -> bool {
-        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
-        awaited.is_some_and(|awaited| awaited.send(()).is_ok())
+        let discovered = self.discovered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        discovered.is_some_and(|discovered| discovered.send(()).is_ok())
     }
 }
 

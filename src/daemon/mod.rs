@@ -22,8 +22,8 @@
 //! * [`shadow`]: what this program would do on a fabric of another subnet manager;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor, virtual_ports, incidents ← setup ← parts ← start ← management ←
-//! launch ← shadow.
+//! Imports go one way: messages ← process, activity ← sm_loop, sa_server, perfmgr, congestion, vendor,
+//! virtual_ports, incidents ← setup ← parts ← start ← management ← launch ← shadow.
 
 pub mod activity;
 pub mod congestion;

@@ -28,7 +28,7 @@ pub struct RegistryLink {
     pub changed: watch::Sender<()>,
 }
 
-/// The ends of the shared state: of the manager, of the sessions and of the SA server.
+/// The ends of the shared state: of the SM loop, of the sessions and of the SA server.
 pub fn links(
     options: &Options,
     sm_status: watch::Receiver<SmStatus>,

@@ -32,9 +32,10 @@ pub struct DaemonSetup {
 /// Threads of the SMP and SA servers.
 #[derive(Debug, Default)]
 pub struct ServerThreads {
-    /// Their runtime; `None` runs them on the manager's.
+    /// Their runtime; `None` runs them on the SM loop's.
     pub handle: Option<Handle>,
-    /// The runtime of the performance manager, of congestion control and of vendor-specific attributes; `None` runs it on the manager's.
+    /// The runtime of the performance manager, of congestion control and of vendor-specific
+    /// attributes; `None` runs it on the SM loop's.
     pub background: Option<Handle>,
     pub table_workers: TableWorkers,
 }

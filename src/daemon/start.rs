@@ -1,4 +1,4 @@
-//! Connects the manager and the servers to an open port.
+//! Connects the SM loop and the servers to an open port.
 
 use crate::daemon::activity::{self, ActivityReport};
 use crate::daemon::manage_control::ManageControl;
@@ -134,7 +134,7 @@ impl Daemon {
         Self { connection, setup, queues, published, shared, replication }
     }
 
-    /// Sends events from outside, such as signals, to the manager.
+    /// Sends events from outside, such as signals, to the SM loop.
     pub fn events(&self) -> mpsc::UnboundedSender<SmEvent> {
         self.queues.events.0.clone()
     }
@@ -269,7 +269,7 @@ impl Daemon {
             sa_outcomes: queues.unsolicited.sa_outcomes,
             notices,
         };
-        // The SA server is not part of the set, which is aborted when dropped: after the manager
+        // The SA server is not part of the set, which is aborted when dropped: after the SM loop
         // has dropped its channel, the server still writes its file and logs its counters.
         let sa_task = runtime.spawn(server.serve(inboxes));
         servers.spawn(replication::forward(registry_link.requests, sa_server.downgrade()));

@@ -56,17 +56,15 @@ impl Voter {
     /// master gives way only to a standby or master that wins against it: one that is still
     /// DISCOVERING enters STANDBY by itself.
     pub fn survey(&self, others: &[Peer]) -> (RoleEvent, Option<Peer>) {
-        let master = best(self.rivals(others).filter(|peer| peer_state(peer) == SmState::Master));
         let is_master = self.state == SmState::Master;
-        let better = best(
-            self.rivals(others)
-                .filter(|peer| match peer_state(peer) {
-                    SmState::Standby => true,
-                    SmState::Discovering => !is_master,
-                    _ => false,
-                })
-                .filter(|peer| wins(&self.candidate, peer)),
-        );
+        let masters = self.rivals(others).filter(|peer| peer.info.state() == SmState::Master);
+        let master = best(masters);
+        let successors = self.rivals(others).filter(|peer| match peer.info.state() {
+            SmState::Standby => true,
+            SmState::Discovering => !is_master,
+            _ => false,
+        });
+        let better = best(successors.filter(|peer| peer.beats(self.candidate)));
         if !is_master {
             let event = match master.or(better) {
                 Some(_) => RoleEvent::SweepMetBetter,
@@ -74,7 +72,7 @@ impl Voter {
             };
             return (event, master.or(better));
         }
-        let higher_master = master.filter(|peer| wins(&self.candidate, &peer));
+        let higher_master = master.filter(|peer| peer.beats(self.candidate));
         match (best([higher_master, better].iter().flatten()), master) {
             (Some(better), _) => (RoleEvent::SweepMetBetter, Some(better)),
             (None, Some(master)) => (RoleEvent::SweepMetLowerMaster, Some(master)),
@@ -95,10 +93,8 @@ impl Voter {
 
     /// True if a better SM is DISCOVERING, which is going to be STANDBY soon.
     pub fn expects_better(&self, others: &[Peer]) -> bool {
-        self.rivals(others).any(|peer| {
-            peer.info.state() == SmState::Discovering
-                && ElectionCandidate::from(&peer.info).beats(self.candidate)
-        })
+        self.rivals(others)
+            .any(|peer| peer.info.state() == SmState::Discovering && peer.beats(self.candidate))
     }
 
     /// The standby SMs, best first: one of them becomes master when this SM ends.
@@ -110,12 +106,11 @@ impl Voter {
     }
 }
 
-fn wins(candidate: &ElectionCandidate, peer: &&Peer) -> bool {
-    ElectionCandidate::from(&peer.info).beats(*candidate)
-}
-
-fn peer_state(peer: &&Peer) -> SmState {
-    peer.info.state()
+impl Peer {
+    /// True if the SM wins against `candidate`.
+    fn beats(&self, candidate: ElectionCandidate) -> bool {
+        ElectionCandidate::from(&self.info).beats(candidate)
+    }
 }
 
 fn best<'a>(peers: impl Iterator<Item = &'a Peer>) -> Option<Peer> {

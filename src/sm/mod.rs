@@ -5,7 +5,7 @@
 //!   replies of a polled SM;
 //! * [`sm_info`]: replies to SMInfo requests, and requests to other SMs.
 //!
-//! These modules use no I/O and no clock: the manager performs the actions.
+//! These modules use no I/O and no clock: the SM loop performs the actions.
 
 pub mod election;
 pub mod peer;

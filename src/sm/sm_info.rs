@@ -95,7 +95,10 @@ impl SmStatus {
         if !self.standby_candidate().beats(as_master) {
             return Ok(*chosen);
         }
-        let remedy = match (0..self.priority).rev().find(|a| loses(&as_master, &self.guid, a)) {
+        let losing = (0..self.priority)
+            .rev()
+            .find(|&priority| !ElectionCandidate { priority, guid: self.guid }.beats(as_master));
+        let remedy = match losing {
             None => "raise the priority of the other".to_owned(),
             Some(lower) => {
                 format!("lower it first (torus-sm priority {lower}), or raise the other's")
@@ -189,10 +192,6 @@ impl SmStatus {
             _ => GetAccess::Denied,
         }
     }
-}
-
-fn loses(as_master: &ElectionCandidate, guid: &Guid, &priority: &u8) -> bool {
-    !ElectionCandidate { priority, guid: *guid }.beats(*as_master)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Services of the process, used by all parts of the daemon.
 //!
-//! * [`threads`]: runtimes of the manager and the servers; [`priority`]: their nice values;
+//! * [`threads`]: runtimes of the SM loop and the servers; [`priority`]: their nice values;
 //! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGTERM;
 //! * [`recordings`]: the flight recorder's files;
 //! * [`logging`]: the log file; [`operator_log`] and [`port_log`]: lines that operators' scripts match;

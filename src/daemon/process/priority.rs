@@ -1,4 +1,4 @@
-//! Thread priorities. The manager and the servers run at the nice value of the process, planning at
+//! Thread priorities. The SM loop and the servers run at the nice value of the process, planning at
 //! a higher one, file writing, preparations of the next plan and the performance manager at one
 //! higher still, and the management interface at the highest. Checks that nothing waits for run
 //! under SCHED_IDLE: on cores that nothing else needs.

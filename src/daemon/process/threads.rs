@@ -1,4 +1,4 @@
-//! Runtimes of the process: two worker threads for the manager loop, one for the SMP and SA
+//! Runtimes of the process: two worker threads for the SM loop, one for the SMP and SA
 //! servers, so that they answer while the loop compares the tables of thousands of switches, and
 //! one below planning for the performance manager. Planning uses all cores at a lower priority
 //! ([`crate::daemon::process::priority`]).
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// the process must not wait for it.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Worker threads of the manager loop.
+/// Worker threads of the SM loop.
 const LOOP_THREADS: usize = 2;
 
 /// Worker threads of the servers.
@@ -41,7 +41,7 @@ impl Threads {
         })
     }
 
-    /// The runtime of the manager loop.
+    /// The runtime of the SM loop.
     pub fn main(&self) -> &Runtime {
         &self.main
     }

@@ -2,7 +2,7 @@
 //! waiting for sweeps.
 //!
 //! The server owns the registry (multicast members, service records, subscriptions, alias GUIDs).
-//! The manager reads the registry and updates it with [`SaCommand`]s, and gets an [`SmEvent`] when
+//! The SM loop reads the registry and updates it with [`SaCommand`]s, and gets an [`SmEvent`] when
 //! clients changed multicast groups or alias GUIDs. The server also reports notices to their
 //! subscribers.
 //!
@@ -16,7 +16,7 @@
 //!                                       └──► registry ──► joins ──► reply   (writes)
 //! ```
 //!
-//! * `registry`: executes the manager's commands; exports the registry to standby SMs, and imports that
+//! * `registry`: executes the SM loop's commands; exports the registry to standby SMs, and imports that
 //!   of the master; ends registrations of absent ports and subscriptions of silent queue pairs;
 //! * `queries`: the answers to queries of the management interface;
 //! * `answering`: admits queued requests and answers them in batches;
@@ -199,7 +199,7 @@ impl SaServer {
         self.responder.shared()
     }
 
-    /// Serves until the port is closed or the manager ends, then logs its counters.
+    /// Serves until the port is closed or the SM loop ends, then logs its counters.
     pub async fn serve(mut self, mut inboxes: Inboxes) {
         let mut notices_open = true;
         let open_replies = self.requests.table_workers.open_replies().clone();
@@ -396,7 +396,7 @@ impl SaServer {
         }
     }
 
-    /// Notifies the manager if alias GUIDs changed.
+    /// Notifies the SM loop if alias GUIDs changed.
     fn notify_alias_change(&mut self) {
         let Some(responder) = self.responder.exclusive() else { return };
         let generation = responder.registry().aliases().generation();

@@ -68,7 +68,7 @@ pub(super) struct RequestState {
 /// The state of the registry outside of the responder.
 pub(super) struct RegistryState {
     pub(super) db_file: SaDbFile,
-    /// The generation of alias GUIDs that the manager knows.
+    /// The generation of alias GUIDs that the SM loop knows.
     pub(super) alias_generation: u64,
     /// The registry of the master that this SM stands by for.
     pub(super) importer: Importer,

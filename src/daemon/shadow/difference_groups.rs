@@ -21,7 +21,7 @@ fn part(set: &SetView) -> String {
     set.place.split(", ").filter(|part| !is_port(part)).collect::<Vec<_>>().join(", ")
 }
 
-fn is_port(part: &&str) -> bool {
+fn is_port(part: &str) -> bool {
     part.starts_with("port ") || part.starts_with("from port ")
 }
 

@@ -147,7 +147,7 @@ impl DryStart {
             by_attribute(self.sets.iter()),
             counted(self.changes, "changes", "change"),
         );
-        let quiet = self.sets.iter().filter(is_quiet).count();
+        let quiet = self.sets.iter().filter(|set| is_quiet(set)).count();
         if quiet > 0 {
             let ports = counted(quiet, "port", "ports");
             let _ = writeln!(text, "  the clients of {ports} would be asked to register again");
@@ -165,7 +165,7 @@ impl DryStart {
     }
 }
 
-fn is_quiet(set: &&SetView) -> bool {
+fn is_quiet(set: &SetView) -> bool {
     set.effect == SetEffect::RegisterAgain
 }
 

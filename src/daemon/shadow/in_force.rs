@@ -77,17 +77,14 @@ pub(super) fn verify_in_force(
             InForce { credit_loop, faults: Vec::new() }
         }
         Err(failure) => {
-            let others = failure.faults.iter().filter(|fault| !is_loop(fault));
+            let others =
+                failure.faults.iter().filter(|fault| !matches!(fault, Fault::CreditLoop(_)));
             InForce {
                 credit_loop: failure.credit_loop().map(ToString::to_string),
                 faults: others.take(MAX_FAULTS).map(ToString::to_string).collect(),
             }
         }
     }
-}
-
-fn is_loop(fault: &&Fault) -> bool {
-    matches!(fault, Fault::CreditLoop(_))
 }
 
 fn hold_lft_block(plan: &mut Plan, switch: SwitchId, block: u32, held: &[u8; 64]) {

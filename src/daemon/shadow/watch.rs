@@ -291,12 +291,12 @@ fn named<'a>(what: &str, fabric: &Fabric, guids: impl Iterator<Item = &'a Guid>)
     listed(
         counted(guids.len(), "node", "nodes"),
         what,
-        guids.iter().take(MAX_NAMED).map(|guid| node_name(fabric, &guid)),
+        guids.iter().take(MAX_NAMED).map(|&&guid| node_name(fabric, guid)),
     )
 }
 
-fn node_name(fabric: &Fabric, guid: &&&Guid) -> String {
-    let node = fabric.node_by_guid(***guid).map(|id| fabric.node(id).name().to_string());
+fn node_name(fabric: &Fabric, guid: Guid) -> String {
+    let node = fabric.node_by_guid(guid).map(|id| fabric.node(id).name().to_string());
     format!("\"{}\"", node.unwrap_or_else(|| guid.to_string()))
 }
 

@@ -200,13 +200,13 @@ fn information_is_buffered_and_errors_are_not() {
         |_| {},
         |handle, path| {
             tracing::info!("one");
-            assert_eq!(size(&path), 0);
+            assert_eq!(size(path), 0);
             handle.flush();
-            let one = size(&path);
+            let one = size(path);
             assert!(one > 0);
             tracing::info!("two");
             tracing::error!("three");
-            assert!(size(&path) > 2 * one);
+            assert!(size(path) > 2 * one);
         },
     );
     logged(
@@ -218,8 +218,8 @@ fn information_is_buffered_and_errors_are_not() {
     );
 }
 
-fn size(path: &&Path) -> u64 {
-    std::fs::metadata(*path).unwrap().len()
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
 }
 
 #[test]

@@ -18,22 +18,22 @@ const MAX_DELAY: Duration = Duration::from_millis(250);
 /// Batches up to this size are planned without delay, if the previous one was no larger.
 const MAX_IMMEDIATE_CHANGES: u64 = 16;
 
-/// Changes of groups that the manager has not read yet, counted by generations of the registry.
+/// Changes of groups that the SM loop has not read yet, counted by generations of the registry.
 #[derive(Debug)]
 pub(super) struct PlanBatcher {
-    /// The generation that the manager read last.
+    /// The generation that the SM loop read last.
     planned: u64,
     latest: u64,
     /// Number of changes in the previous batch.
     last_batch: u64,
     /// Times of the first and the last change after `planned`.
     since: Option<(Instant, Instant)>,
-    /// The manager was notified of this batch.
+    /// The SM loop was notified of this batch.
     is_notified: bool,
 }
 
 impl PlanBatcher {
-    /// Starts with the registry at this generation, which the manager will read.
+    /// Starts with the registry at this generation, which the SM loop will read.
     pub(super) fn new(generation: u64) -> Self {
         Self {
             planned: generation,
@@ -53,19 +53,19 @@ impl PlanBatcher {
         }
     }
 
-    /// Records that the manager plans the groups of this generation.
+    /// Records that the SM loop plans the groups of this generation.
     pub(super) fn planning_started(&mut self, generation: u64) {
         self.last_batch = generation.saturating_sub(self.planned);
         self.will_be_planned(generation);
     }
 
-    /// Records that the manager will plan the groups of this generation without being notified.
+    /// Records that the SM loop will plan the groups of this generation without being notified.
     pub(super) fn will_be_planned(&mut self, generation: u64) {
         (self.planned, self.latest) = (generation, generation);
         (self.since, self.is_notified) = (None, false);
     }
 
-    /// Records that the manager was notified of the present batch.
+    /// Records that the SM loop was notified of the present batch.
     pub(super) fn notified(&mut self) {
         self.is_notified = true;
     }

@@ -42,7 +42,7 @@ pub(super) struct HeldJoins {
 }
 
 impl HeldJoins {
-    /// Records that the manager plans the groups of this generation.
+    /// Records that the SM loop plans the groups of this generation.
     pub(super) fn planning_started(&mut self, generation: u64) {
         self.planning = generation;
     }

@@ -1,6 +1,6 @@
 //! Requests that change multicast membership, between client, registry and plan.
 //!
-//! * `batching`: collects changes and decides when the manager is notified to plan them;
+//! * `batching`: collects changes and decides when the SM loop is notified to plan them;
 //! * `held`: holds replies to joins until the multicast tree includes the port;
 //! * `reply_cache`: keeps replies to requests that must not be executed twice.
 
@@ -79,13 +79,13 @@ impl Joins {
         self.held.hold(now, key, reply)
     }
 
-    /// Records that the manager plans the groups of this generation.
+    /// Records that the SM loop plans the groups of this generation.
     pub fn planning_started(&mut self, generation: u64) {
         self.held.planning_started(generation);
         self.batcher.planning_started(generation);
     }
 
-    /// Records that the manager will plan the groups of this generation without being notified.
+    /// Records that the SM loop will plan the groups of this generation without being notified.
     pub fn will_be_planned(&mut self, generation: u64) {
         self.batcher.will_be_planned(generation);
     }
@@ -116,7 +116,7 @@ impl Joins {
         self.held.overdue(now);
     }
 
-    /// True, once for each batch, when the manager should be notified to plan the changed groups.
+    /// True, once for each batch, when the SM loop should be notified to plan the changed groups.
     pub fn is_batch_complete(&mut self, now: Instant) -> bool {
         let is_due = self.batcher.due().is_some_and(|due| due <= now);
         if is_due {

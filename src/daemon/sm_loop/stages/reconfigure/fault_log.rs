@@ -75,7 +75,7 @@ impl FaultLog {
         let mut unanswered = 0;
         for fault in fabric.faults() {
             match fault {
-                // The manager logs when a device becomes unresponsive.
+                // The SM loop logs when a device becomes unresponsive.
                 DiscoveryFault::Unresponsive { .. } => {}
                 DiscoveryFault::NoAnswer { attribute: "NodeInfo", route, .. }
                     if let Some(near) = last_port(fabric, route) =>

@@ -26,7 +26,8 @@ impl MovedCables {
     /// end than before, and one of both far ends is a switch: routes lead through it.
     pub(super) fn compare(&mut self, last: &Fabric, now: &Fabric) -> bool {
         let has_same_ids = last.has_same_ids(now);
-        for &gone in last.switches().iter().filter(|node| is_gone(now, last, node, has_same_ids)) {
+        for &gone in last.switches().iter().filter(|node| is_gone(now, last, **node, has_same_ids))
+        {
             let guid = last.node(gone).guid();
             for port in last.ports_of(gone) {
                 self.lost.extend(far_end(last, port).map(|far| ((guid, port.num), far)));
@@ -63,8 +64,8 @@ fn is_still(last: &Fabric, now: &Fabric, node: NodeId) -> bool {
     before.eq(now.ports_of(node).map(|port| port.peer))
 }
 
-fn is_gone(now: &Fabric, last: &Fabric, node: &&NodeId, has_same_ids: bool) -> bool {
-    !has_same_ids && now.node_by_guid(last.node(**node).guid()).is_none()
+fn is_gone(now: &Fabric, last: &Fabric, node: NodeId, has_same_ids: bool) -> bool {
+    !has_same_ids && now.node_by_guid(last.node(node).guid()).is_none()
 }
 
 fn far_end(fabric: &Fabric, port: &Port) -> Option<FarEnd> {

@@ -59,7 +59,7 @@ impl Trial<'_> {
         // Without the option, the only engine is the default one.
         let engines = options.routing_engine.as_deref().unwrap_or("");
         let consequence = match planned.engine {
-            Some(next) if place_of_engine(&engines, next) <= place_of_engine(&engines, engine) => {
+            Some(next) if place_of_engine(engines, next) <= place_of_engine(engines, engine) => {
                 return Vec::new();
             }
             Some(next) => format!("{next} would take its place"),
@@ -92,7 +92,7 @@ impl Trial<'_> {
     }
 }
 
-fn place_of_engine(engines: &&str, engine: &str) -> usize {
+fn place_of_engine(engines: &str, engine: &str) -> usize {
     engine_names(engines).position(|name| name == engine).unwrap_or(usize::MAX)
 }
 
