@@ -129,13 +129,13 @@ pub fn subject(note: &Note) -> &'static str {
 
 /// Line number of a key, from 1: the last line that sets it.
 pub fn line_of(key: &str, text: &str) -> Option<u32> {
-    let last = (1..).zip(text.lines()).filter(|(_, line)| is_key_of(&key, line)).last();
+    let last = (1..).zip(text.lines()).filter(|(_, line)| is_key_of(key, line)).last();
     last.map(|(number, _)| number)
 }
 
-fn is_key_of(key: &&str, line: &str) -> bool {
+fn is_key_of(key: &str, line: &str) -> bool {
     let name = line.split([' ', '\t', '=']).find(|word| !word.is_empty());
-    name.and_then(find).is_some_and(|found| found.name == *key)
+    name.and_then(find).is_some_and(|found| found.name == key)
 }
 
 /// Removes the names of `routing_engine` that are no engines, as OpenSM does. Returns an error for

@@ -25,7 +25,7 @@ pub(super) fn check<'a>(
     Err(format!("the command '{name}' must be the first word; {remedy}"))
 }
 
-fn names_command(root: &Command, word: &&String) -> bool {
+fn names_command(root: &Command, word: &str) -> bool {
     root.find_subcommand(word.to_lowercase()).is_some()
 }
 

@@ -87,16 +87,16 @@ fn end(word: Option<(u32, &str)>, what: &str) -> Result<End, RecordError> {
     let (column, word) = cache_record::present(word, what)?;
     let (guid, num) = word
         .split_once(':')
-        .ok_or_else(|| wrong(&what, &word, "a port number after \":\" is missing", column))?;
+        .ok_or_else(|| wrong(what, word, "a port number after \":\" is missing", column))?;
     let guid = cache_record::parse_number(guid).filter(|&guid| guid != 0);
-    let guid = guid.ok_or_else(|| wrong(&what, &word, "the port GUID is invalid", column))?;
+    let guid = guid.ok_or_else(|| wrong(what, word, "the port GUID is invalid", column))?;
     let num = cache_record::parse_number(num).filter(|num| (1..=254).contains(num));
     let num =
-        num.ok_or_else(|| wrong(&what, &word, "the port number is not between 1 and 254", column))?;
+        num.ok_or_else(|| wrong(what, word, "the port number is not between 1 and 254", column))?;
     Ok((Guid(guid), PortNum(num as u8)))
 }
 
-fn wrong(what: &&str, word: &&str, problem: &str, column: u32) -> (u32, String) {
+fn wrong(what: &str, word: &str, problem: &str, column: u32) -> (u32, String) {
     (column, format!("{what} {word}: {problem}"))
 }
 

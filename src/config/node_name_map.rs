@@ -29,17 +29,18 @@ pub fn parse(file: &Path, text: &str) -> (Vec<NamedNode>, Vec<Diagnostic>) {
     for (number, line) in (1..).zip(text.lines()) {
         let finding = match entry(line) {
             Ok(None) => None,
-            Ok(Some((guid, ..))) if !seen.insert(guid) => {
+            Ok(Some(NameLine { guid, .. })) if !seen.insert(guid) => {
+                let at = line.len() - line.trim_start().len();
                 let message = format!("GUID {guid} is repeated; its first name is used");
-                Some((line.len() - line.trim_start().len(), Severity::Warning, message))
+                Some(LineFinding { at, severity: Severity::Warning, message })
             }
-            Ok(Some((guid, name, warning))) => {
+            Ok(Some(NameLine { guid, name, warning })) => {
                 names.push((guid, name.into()));
                 warning
             }
             Err(finding) => Some(finding),
         };
-        let Some((at, severity, message)) = finding else { continue };
+        let Some(LineFinding { at, severity, message }) = finding else { continue };
         diagnostics.push(Diagnostic {
             file: file.to_path_buf(),
             line: number,
@@ -52,11 +53,22 @@ pub fn parse(file: &Path, text: &str) -> (Vec<NamedNode>, Vec<Diagnostic>) {
     (names, diagnostics)
 }
 
-/// Byte offset in a line, severity and message.
-type Finding = (usize, Severity, String);
+struct LineFinding {
+    /// Byte offset in the line.
+    at: usize,
+    severity: Severity,
+    message: String,
+}
+
+/// A line with an entry.
+struct NameLine {
+    guid: Guid,
+    name: String,
+    warning: Option<LineFinding>,
+}
 
 /// Parses a line; `None` for a line without an entry.
-fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding> {
+fn entry(line: &str) -> Result<Option<NameLine>, LineFinding> {
     let start = line.trim_start();
     let at = line.len() - start.len();
     if start.is_empty() || start.starts_with('#') {
@@ -66,7 +78,7 @@ fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding>
     let (word, rest) = start.split_at(end);
     let Some(guid) = literal::number(word) else {
         let message = format!("`{word}` is not a node GUID, such as 0x0008f10400411a08");
-        return Err((at, Severity::Error, message));
+        return Err(LineFinding { at, severity: Severity::Error, message });
     };
     let name_at = at + end + (rest.len() - rest.trim_start().len());
     let rest = rest.trim_start();
@@ -79,21 +91,20 @@ fn entry(line: &str) -> Result<Option<(Guid, String, Option<Finding>)>, Finding>
         return Err(warn(name_at, "a name is missing here; the line is ignored"));
     }
     let extra = after.strip_prefix('"').map_or("", str::trim_start);
-    let warning = match () {
-        () if is_quoted && after.is_empty() => Some(warn(after_at, "a quotation mark is missing")),
-        () if is_quoted && after.starts_with('#') => {
-            Some(warn(after_at, "the name ends at `#`, as in OpenSM"))
-        }
-        () if !extra.is_empty() && !extra.starts_with('#') => {
-            Some(warn(after_at + 1, "text after the name is ignored"))
-        }
-        () => None,
+    let warning = if is_quoted && after.is_empty() {
+        Some(warn(after_at, "a quotation mark is missing"))
+    } else if is_quoted && after.starts_with('#') {
+        Some(warn(after_at, "the name ends at `#`, as in OpenSM"))
+    } else if !extra.is_empty() && !extra.starts_with('#') {
+        Some(warn(after_at + 1, "text after the name is ignored"))
+    } else {
+        None
     };
-    Ok(Some((Guid(guid), name, warning)))
+    Ok(Some(NameLine { guid: Guid(guid), name, warning }))
 }
 
-fn warn(offset: usize, message: &str) -> (usize, Severity, String) {
-    (offset, Severity::Warning, message.to_owned())
+fn warn(at: usize, message: &str) -> LineFinding {
+    LineFinding { at, severity: Severity::Warning, message: message.to_owned() }
 }
 
 /// The name with blanks in place of control characters.

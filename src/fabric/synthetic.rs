@@ -355,9 +355,7 @@ impl<'a> CableMap<'a> {
             info: view.hardware.node_info(node, entry),
             description: NodeDescription::new(&node.description),
             switch_info: if is_switch {
-                let mut info = view.hardware.switch_info();
-                info.set_enhanced_port0(info.enhanced_port0() || node.model.enhanced_port0);
-                info
+                view.hardware.of_node(node).switch_info()
             } else {
                 SwitchInfo::default()
             },
@@ -460,8 +458,8 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
             ("2xNDR", LinkSpeed::Ndr),
             ("4xXDR", LinkSpeed::Xdr),
         ] {
-            let (near, near_rated) = cable(&rate, "[2] \"H-0000000000000010\"[1]");
-            let (far, far_rated) = cable(&rate, "[1] \"S-0000000000000020\"[2]");
+            let (near, near_rated) = cable(rate, "[2] \"H-0000000000000010\"[1]");
+            let (far, far_rated) = cable(rate, "[1] \"S-0000000000000020\"[2]");
             let text = TEXT.replace(&near, &near_rated).replace(&far, &far_rated);
             let topology = ibnet::parse("t.net".as_ref(), &text).expect("well formed");
             let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default());
@@ -481,7 +479,7 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
         }
     }
 
-    fn cable(rate: &&str, line: &str) -> (String, String) {
+    fn cable(rate: &str, line: &str) -> (String, String) {
         (line.to_owned(), format!("{line} # \"x\" lid 0 {rate}"))
     }
 

@@ -79,7 +79,7 @@ impl VirtualPorts {
     ) -> (Self, Vec<(Guid, u16)>) {
         let count = ports.values().map(|port| port.vports.len()).sum();
         let mut by_guid = FxHashMap::with_capacity_and_hasher(count, FxBuildHasher);
-        let kept = before.by_guid.iter().filter(|(guid, place)| present(ports, guid, place));
+        let kept = before.by_guid.iter().filter(|&(&guid, &place)| is_held(ports, guid, place));
         by_guid.extend(kept.map(|(&guid, &place)| (guid, place)));
         let mut duplicates = Vec::new();
         let mut by_port = BTreeMap::new();
@@ -99,7 +99,7 @@ impl VirtualPorts {
                     vports: port
                         .vports
                         .iter()
-                        .filter(|vport| is_owner(left_out, vport, guid))
+                        .filter(|vport| !left_out.contains(&(guid, vport.index)))
                         .cloned()
                         .collect(),
                     ..VirtualizedPort::clone(port)
@@ -131,17 +131,14 @@ impl VirtualPorts {
     }
 }
 
-fn is_owner(left_out: &[(Guid, u16)], vport: &&VirtualPort, guid: Guid) -> bool {
-    !left_out.contains(&(guid, vport.index))
-}
-
-fn present(
+/// True if the vport at a place, a physical port and an index, has this GUID.
+fn is_held(
     ports: &BTreeMap<Guid, Arc<VirtualizedPort>>,
-    guid: &Guid,
-    &(port, index): &(Guid, u16),
+    guid: Guid,
+    (port, index): (Guid, u16),
 ) -> bool {
     let vport = ports.get(&port).and_then(|port| port.vport(index));
-    vport.is_some_and(|vport| vport.guid == *guid)
+    vport.is_some_and(|vport| vport.guid == guid)
 }
 
 /// An end port: a physical one, or a vport of it.

@@ -98,7 +98,7 @@ fn options_text(options: &Options) -> String {
     lines.filter(|line| !is_key(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-fn is_key(line: &&str) -> bool {
+fn is_key(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|word| word.ends_with("_key"))
 }
 

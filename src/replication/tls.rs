@@ -72,11 +72,11 @@ fn required_file(name: &str, value: &Option<String>) -> Result<PathBuf, String> 
 
 /// The host of `HOST:PORT`, without the brackets of an IPv6 address.
 fn host(address: &str) -> Result<&str, String> {
-    let invalid = || format!("\"{address}\" is no host and port, such as 10.0.0.1:7471");
-    let (host, port) = address.rsplit_once(':').ok_or_else(invalid)?;
+    let problem = || format!("\"{address}\" is no host and port, such as 10.0.0.1:7471");
+    let (host, port) = address.rsplit_once(':').ok_or_else(problem)?;
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     if port.parse::<u16>().is_err() || host.is_empty() || (inner.is_none() && host.contains(':')) {
-        return Err(invalid());
+        return Err(problem());
     }
     Ok(inner.unwrap_or(host))
 }
@@ -86,24 +86,6 @@ pub struct TlsNetwork {
     settings: TlsSettings,
     provider: Arc<CryptoProvider>,
     listener: Mutex<Option<Arc<TcpListener>>>,
-}
-
-fn invalid(error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
-}
-
-fn file_error(path: &Path) -> impl Fn(rustls::pki_types::pem::Error) -> io::Error + '_ {
-    move |error| invalid(format!("{}: {error}", path.display()))
-}
-
-fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let found = CertificateDer::pem_file_iter(path).map_err(file_error(path))?;
-    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(file_error(path))?;
-    if found.is_empty() {
-        Err(invalid(format!("{} contains no certificate", path.display())))
-    } else {
-        Ok(found)
-    }
 }
 
 impl TlsNetwork {
@@ -192,6 +174,24 @@ impl TlsNetwork {
             Ok(Box::new(stream) as Stream)
         };
         Ok(Incoming { from: from.to_string(), handshake: Box::pin(handshake) })
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
+}
+
+fn file_error(path: &Path) -> impl Fn(rustls::pki_types::pem::Error) -> io::Error + '_ {
+    move |error| invalid(format!("{}: {error}", path.display()))
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path).map_err(file_error(path))?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(file_error(path))?;
+    if found.is_empty() {
+        Err(invalid(format!("{} contains no certificate", path.display())))
+    } else {
+        Ok(found)
     }
 }
 

@@ -25,7 +25,7 @@ impl ConsoleScript {
         let Some((name, text)) = &self.0 else { return Ok(()) };
         let mut printed = Ok(());
         let result = script::run(fabric, name, text, |number, line, output| {
-            print(&name, number, line, output, &mut printed)
+            print(name, number, line, output, &mut printed)
         })
         .await;
         result.map_err(|error| CommandFailure::new(ExitCode::Fatal, error))?;
@@ -35,7 +35,7 @@ impl ConsoleScript {
 }
 
 fn print(
-    name: &&String,
+    name: &str,
     number: usize,
     line: &str,
     output: &str,

@@ -23,16 +23,16 @@ impl FromStr for SwitchPosition {
         let mut position = [0; 3];
         let parts: Vec<&str> = text.split(',').collect();
         if parts.len() > 3 {
-            return Err(invalid(&text));
+            return Err(invalid(text));
         }
         for (part, coordinate) in parts.iter().zip(&mut position) {
-            *coordinate = part.trim().parse().map_err(|_| invalid(&text))?;
+            *coordinate = part.trim().parse().map_err(|_| invalid(text))?;
         }
         Ok(Self(position))
     }
 }
 
-fn invalid(text: &&str) -> String {
+fn invalid(text: &str) -> String {
     format!("'{text}' is not a position such as 1,0,2")
 }
 

@@ -73,10 +73,10 @@ impl QosPolicy {
         let setup_lines = sections.setup_lines.clone();
         let mut policy = resolve::resolve(file, sections, &mut diagnostics);
         let mut found = diagnostics.into_sorted();
-        for error in
-            found.iter_mut().filter(is_error).filter(|error| !is_setup(&setup_lines, error.line))
-        {
-            error.code.get_or_insert(SYNTAX_ERROR);
+        for found in &mut found {
+            if found.severity == Severity::Error && !is_setup(&setup_lines, found.line) {
+                found.code.get_or_insert(SYNTAX_ERROR);
+            }
         }
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
         let (setup, others): (Vec<_>, Vec<_>) =
@@ -87,10 +87,6 @@ impl QosPolicy {
         }
         (others.is_empty().then_some(policy), found)
     }
-}
-
-fn is_error(found: &&mut Diagnostic) -> bool {
-    found.severity == Severity::Error
 }
 
 fn is_setup(setup_lines: &[RangeInclusive<u32>], line: u32) -> bool {

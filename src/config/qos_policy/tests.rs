@@ -185,10 +185,10 @@ fn errors_have_the_codes_of_opensm() {
     let level = "qos-levels\nqos-level\nname: DEFAULT\nsl: 0\nend-qos-level\nend-qos-levels\n";
     assert_eq!(codes(&level.replace("sl: 0", "sl: 16")), [Some("AC05")]);
     assert_eq!(codes(&level.replace("DEFAULT", "other")), [Some("AC10")]);
-    assert_eq!(codes(&rule(&level, "qos-level-name: gold")), [Some("AC11")]);
-    assert_eq!(codes(&rule(&level, "qos-level-sn: 7")), [Some("AC11")]);
-    assert_eq!(codes(&rule(&level, "qos-level-name: default\nsource: x")), [Some("AC12")]);
-    assert_eq!(codes(&rule(&level, "qos-level-name: default\ndestination: x")), [Some("AC13")]);
+    assert_eq!(codes(&rule(level, "qos-level-name: gold")), [Some("AC11")]);
+    assert_eq!(codes(&rule(level, "qos-level-sn: 7")), [Some("AC11")]);
+    assert_eq!(codes(&rule(level, "qos-level-name: default\nsource: x")), [Some("AC12")]);
+    assert_eq!(codes(&rule(level, "qos-level-name: default\ndestination: x")), [Some("AC13")]);
     // OpenSM does not look into qos-setup.
     let setup = "qos-setup\n vlarb-tables\n  vlarb-scope\n   group: x\n  end-vlarb-scope\n \
                  end-vlarb-tables\nend-qos-setup\n";
@@ -198,7 +198,7 @@ fn errors_have_the_codes_of_opensm() {
     );
 }
 
-fn rule(level: &&str, field: &str) -> String {
+fn rule(level: &str, field: &str) -> String {
     format!(
         "{level}qos-match-rules\nqos-match-rule\n{field}\nend-qos-match-rule\nend-qos-match-rules\n"
     )

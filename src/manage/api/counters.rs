@@ -154,10 +154,10 @@ fn redirection_view(port: &RedirectedPort) -> RedirectionView {
 /// The nodes of the database that a query means: those that have left the fabric are there, too.
 fn nodes<'a>(database: &'a Database, query: &ApiQuery) -> Result<Vec<&'a NodeEntry>, ApiError> {
     let Some(name) = query.get("node") else { return Ok(database.nodes().collect()) };
-    Ok(vec![database.find(name).ok_or_else(|| unknown_name(&name))?])
+    Ok(vec![database.find(name).ok_or_else(|| unknown_name(name))?])
 }
 
-fn unknown_name(name: &&str) -> ApiError {
+fn unknown_name(name: &str) -> ApiError {
     ApiError::new(404, format!("Node {name} not found..."))
 }
 

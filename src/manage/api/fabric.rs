@@ -420,7 +420,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
     let quarantined = quarantined_links(context);
     let missing = context.missing.links.values();
     let missing = missing.filter(|link| {
-        is_shown(&wanted, &fabric, query, &link.ends) && !is_quarantined(&quarantined, &link.ends)
+        is_shown(&wanted, fabric, query, &link.ends) && !is_quarantined(&quarantined, &link.ends)
     });
     let missing =
         missing.map(|link| MissingLinkView { ends: link.ends.clone(), since: time(link.since) });
@@ -443,7 +443,7 @@ pub(super) fn links(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpRe
         missing: missing.filter(|_| wants_unused).collect(),
         quarantined: quarantined
             .into_iter()
-            .filter(|link| wants_unused && is_shown(&wanted, &fabric, query, &link.ends))
+            .filter(|link| wants_unused && is_shown(&wanted, fabric, query, &link.ends))
             .collect(),
     })
 }
@@ -454,7 +454,7 @@ fn is_quarantined(quarantined: &[QuarantinedLinkView], ends: &[LinkEnd; 2]) -> b
 
 fn is_shown(
     wanted: &BTreeSet<NodeId>,
-    fabric: &&Arc<Fabric>,
+    fabric: &Fabric,
     query: &ApiQuery,
     ends: &[LinkEnd; 2],
 ) -> bool {

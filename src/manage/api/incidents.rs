@@ -9,7 +9,6 @@ use crate::incidents::fact::Reroute;
 use crate::incidents::incident::{Incident, IncidentSeverity, Kind, Losses};
 use chrono::DateTime;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Incidents in the status; the others are counted.
 const MAX_IN_STATUS: usize = 16;
@@ -104,9 +103,9 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Ht
         let known: Result<Kind, _> = serde_json::from_value(kind.into());
         known.map_err(|_| ApiError::new(400, format!("there is no kind '{kind}' of incidents")))?;
     }
-    let open = list.open.iter().filter(|incident| is_meant(&id, &severity, &kind, incident));
+    let open = list.open.iter().filter(|incident| is_meant(id, severity, kind, incident));
     let open: Vec<IncidentView<'_>> = open.map(|incident| view(incident)).collect();
-    let closed = list.closed.iter().filter(|incident| is_meant(&id, &severity, &kind, incident));
+    let closed = list.closed.iter().filter(|incident| is_meant(id, severity, kind, incident));
     let closed: Vec<IncidentView<'_>> = closed.map(|incident| view(incident)).collect();
     if let Some(id) = id
         && open.is_empty()
@@ -118,10 +117,10 @@ pub(super) fn incidents(context: &ApiContext<'_>, query: &ApiQuery) -> Result<Ht
 }
 
 fn is_meant(
-    id: &Option<&str>,
-    severity: &Option<&str>,
-    kind: &Option<&str>,
-    incident: &&Arc<Incident>,
+    id: Option<&str>,
+    severity: Option<&str>,
+    kind: Option<&str>,
+    incident: &Incident,
 ) -> bool {
     id.is_none_or(|id| incident.id == id)
         && severity.is_none_or(|severity| incident.severity.name() == severity)

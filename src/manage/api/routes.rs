@@ -64,8 +64,8 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpR
     let subnet = context.subnet()?;
     let fabric = &*subnet.fabric;
     let plan = &*subnet.plan;
-    let from = end_view(query, fabric, &context.missing, &plan.lids, "from")?;
-    let to = end_view(query, fabric, &context.missing, &plan.lids, "to")?;
+    let from = named_port(query, fabric, &context.missing, &plan.lids, "from")?;
+    let to = named_port(query, fabric, &context.missing, &plan.lids, "to")?;
     // A LID of a port with several is that one's path.
     let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);
     let lid = asked.unwrap_or_else(|| plan.lids.base_or_zero(to));
@@ -83,15 +83,20 @@ pub(super) fn routes(context: &ApiContext<'_>, query: &ApiQuery) -> Result<HttpR
             .hops
             .iter()
             .map(|hop| RouteHop {
+                guid: fabric.switch(hop.switch).guid().to_string(),
+                description: fabric.switch(hop.switch).name().to_string(),
+                input: fabric.port(hop.input).num.0,
+                output: fabric.port(hop.output).num.0,
                 alternatives: alternatives(&context.vendor, fabric, hop, lid),
-                ..hop_view(fabric, plan, hop, sl)
+                vl: path::vl(fabric, plan, hop, sl).map(|vl| vl.0),
             })
             .collect(),
         problem: (walk.end != WalkEnd::Delivered).then(|| walk.end.describe(fabric)),
     })
 }
 
-fn end_view(
+/// The end port that a parameter names.
+fn named_port(
     query: &ApiQuery,
     fabric: &Fabric,
     missing: &Arc<MissingParts>,
@@ -115,18 +120,6 @@ fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> RouteEn
         port: fabric.port(port).num.0,
         lid: lid.unwrap_or_else(|| plan.lids.base_or_zero(port)).0,
         description: node.name().to_string(),
-    }
-}
-
-fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> RouteHop {
-    let node = fabric.switch(hop.switch);
-    RouteHop {
-        guid: node.guid().to_string(),
-        description: node.name().to_string(),
-        input: fabric.port(hop.input).num.0,
-        output: fabric.port(hop.output).num.0,
-        alternatives: Vec::new(),
-        vl: path::vl(fabric, plan, hop, sl).map(|vl| vl.0),
     }
 }
 

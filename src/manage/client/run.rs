@@ -103,11 +103,11 @@ impl<'a> ActionRequest<'a> {
             ManageCommand::Accept { id, action } => {
                 (action, "accept", json!({ "id": id }), Awaited::Action)
             }
-            ManageCommand::Record(args) => (args, "record", no_reply(), Awaited::Recording),
-            ManageCommand::Resweep(args) => (args, "resweep", no_reply(), Awaited::Plan),
-            ManageCommand::Reroute(args) => (args, "reroute", no_reply(), Awaited::Plan),
-            ManageCommand::Reload(args) => (args, "reload", no_reply(), Awaited::Configuration),
-            ManageCommand::Dump(args) => (args, "dump", no_reply(), Awaited::Action),
+            ManageCommand::Record(args) => (args, "record", no_body(), Awaited::Recording),
+            ManageCommand::Resweep(args) => (args, "resweep", no_body(), Awaited::Plan),
+            ManageCommand::Reroute(args) => (args, "reroute", no_body(), Awaited::Plan),
+            ManageCommand::Reload(args) => (args, "reload", no_body(), Awaited::Configuration),
+            ManageCommand::Dump(args) => (args, "dump", no_body(), Awaited::Action),
             ManageCommand::Loglevel { flags, action } => {
                 (action, "loglevel", json!({ "flags": flags }), Awaited::Action)
             }
@@ -123,9 +123,10 @@ impl<'a> ActionRequest<'a> {
     }
 }
 
-fn no_reply() -> Value {
+fn no_body() -> Value {
     json!({})
 }
+
 async fn carry_out(command: &ManageCommand) -> Result<(), CommandFailure> {
     let client = HttpClient::new(instance::find(command.select())?);
     if let Some(CommandView { args, path, text }) = CommandView::of(command) {

@@ -28,27 +28,27 @@ impl Authority {
         self.issue_for(name, [2001, year], trusted)
     }
 
-    /// The same for a certificate that is valid from the beginning of the first year on.
+    /// [`Self::issue`] for a certificate that is valid from the beginning of the first year on.
     fn issue_for(&self, name: &str, [first, year]: [i32; 2], trusted: &Self) -> TlsSettings {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_before = date_time_ymd(first, 1, 1);
         params.not_after = date_time_ymd(year, 12, 31);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        fs::write(file(&name, &self.dir, "crt", first, year), certificate.pem()).expect("a file");
-        fs::write(file(&name, &self.dir, "key", first, year), key.serialize_pem()).expect("a file");
+        fs::write(file(name, &self.dir, "crt", first, year), certificate.pem()).expect("a file");
+        fs::write(file(name, &self.dir, "key", first, year), key.serialize_pem()).expect("a file");
         let ca = trusted.dir.path().join("ca.pem");
         TlsSettings {
             listen: None,
             peers: Vec::new(),
-            cert: file(&name, &self.dir, "crt", first, year),
-            key: file(&name, &self.dir, "key", first, year),
+            cert: file(name, &self.dir, "crt", first, year),
+            key: file(name, &self.dir, "key", first, year),
             ca,
         }
     }
 }
 
-fn file(name: &&str, dir: &tempfile::TempDir, kind: &str, first: i32, year: i32) -> PathBuf {
+fn file(name: &str, dir: &tempfile::TempDir, kind: &str, first: i32, year: i32) -> PathBuf {
     dir.path().join(format!("{name}-{first}-{year}.{kind}"))
 }
 
@@ -88,6 +88,8 @@ async fn connect(
     (served.map(|_| ()).map_err(|error| error.to_string()), called)
 }
 
+/// The certificate of the client or of the server is of another authority, or has expired, or a clock was set
+/// back: the other side refuses it, and says why.
 #[tokio::test]
 async fn both_sides_require_valid_certificates_of_the_authority() {
     let ours = Authority::new();
@@ -115,8 +117,7 @@ async fn both_sides_require_valid_certificates_of_the_authority() {
     }
 }
 
-/// The client's certificate is of another authority, or has expired, or a clock was set back: the
-/// server refuses it, and says why.
+/// A certificate that is not valid yet.
 fn later(ours: &Authority, name: &str) -> TlsSettings {
     ours.issue_for(name, [VALID, VALID], ours)
 }
