@@ -160,47 +160,53 @@ fn accept(
     token: Option<&str>,
     closing: &Arc<AtomicBool>,
 ) {
-    let sessions = Arc::new(AtomicUsize::new(0));
+    let sessions = Sessions { sources, token, closing, count: Arc::default() };
     while !closing.load(Ordering::Relaxed) {
         match listener.accept() {
-            Ok((stream, from)) => admit(stream, from, (sources, token), (&sessions, closing)),
+            Ok((stream, from)) => sessions.admit(stream, from),
             // No connection, or one that is gone already.
             Err(_) => thread::park_timeout(ACCEPT_INTERVAL),
         }
     }
 }
 
-/// Starts a session for a client that may have one.
-fn admit(
-    mut stream: TcpStream,
-    from: SocketAddr,
-    (sources, token): (&ConsoleSources, Option<&str>),
-    (sessions, closing): (&Arc<AtomicUsize>, &Arc<AtomicBool>),
-) {
-    if token.is_none() && !peer::may_use_console(&stream) {
-        error!("ERR 4B05: Console connection denied: {from}: only root may use it");
-        return;
-    }
-    if sessions.load(Ordering::Relaxed) >= MAX_SESSIONS {
-        let _ = writeln!(stream, "OpenSM Console connection already in use");
-        return;
-    }
-    sessions.fetch_add(1, Ordering::Relaxed);
-    let sources = sources.clone();
-    let token = token.map(str::to_owned);
-    let count = sessions.clone();
-    let closing = closing.clone();
-    let started = thread::Builder::new().name("console".into()).spawn(move || {
-        (sources.on_thread_start)();
-        info!("Console connection accepted: {from}");
-        // A client that leaves within a reply is no fault.
-        let _ = serve(stream, &sources, token.as_deref(), &closing);
-        info!("Console connection closed: {from}");
-        count.fetch_sub(1, Ordering::Relaxed);
-    });
-    if let Err(problem) = started {
-        sessions.fetch_sub(1, Ordering::Relaxed);
-        error!("no thread for a console session: {problem}");
+/// The sessions of a listener.
+struct Sessions<'a> {
+    sources: &'a ConsoleSources,
+    token: Option<&'a str>,
+    closing: &'a Arc<AtomicBool>,
+    /// Number of open sessions.
+    count: Arc<AtomicUsize>,
+}
+
+impl Sessions<'_> {
+    /// Starts a session for a client that may have one.
+    fn admit(&self, mut stream: TcpStream, from: SocketAddr) {
+        if self.token.is_none() && !peer::may_use_console(&stream) {
+            error!("ERR 4B05: Console connection denied: {from}: only root may use it");
+            return;
+        }
+        if self.count.load(Ordering::Relaxed) >= MAX_SESSIONS {
+            let _ = writeln!(stream, "OpenSM Console connection already in use");
+            return;
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let sources = self.sources.clone();
+        let token = self.token.map(str::to_owned);
+        let count = self.count.clone();
+        let closing = self.closing.clone();
+        let started = thread::Builder::new().name("console".into()).spawn(move || {
+            (sources.on_thread_start)();
+            info!("Console connection accepted: {from}");
+            // A client that leaves within a reply is no fault.
+            let _ = serve(stream, &sources, token.as_deref(), &closing);
+            info!("Console connection closed: {from}");
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        if let Err(problem) = started {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            error!("no thread for a console session: {problem}");
+        }
     }
 }
 

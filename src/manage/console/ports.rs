@@ -63,14 +63,21 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
+/// A line that counts ports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CountLine {
+    place: u8,
+    what: &'static str,
+}
+
 /// Counts of ports, and the ports with possible issues.
 #[derive(Default)]
 struct PortCounts<'a> {
     nodes: u64,
     ports: u64,
     /// By state, width and speed, in the order and with the words of OpenSM.
-    counts: BTreeMap<(u8, &'static str), u64>,
-    issues: BTreeMap<(u8, &'static str), Vec<(&'a Node, PortNum)>>,
+    counts: BTreeMap<CountLine, u64>,
+    issues: BTreeMap<CountLine, Vec<(&'a Node, PortNum)>>,
 }
 
 /// `portstatus [ca|switch|router]`; `None` for another word.
@@ -98,13 +105,13 @@ pub(super) fn port_status(sources: &ConsoleSources, word: Option<&str>) -> Optio
         counts.nodes,
         start.elapsed().as_micros()
     );
-    for ((_, what), count) in &counts.counts {
+    for (CountLine { what, .. }, count) in &counts.counts {
         let _ = writeln!(text, "   {count} {what}");
     }
     if !counts.issues.is_empty() {
         text.push_str("\nPossible issues:\n");
     }
-    for ((_, what), ports) in &counts.issues {
+    for (CountLine { what, .. }, ports) in &counts.issues {
         let _ = writeln!(text, "   {} {what}", ports.len());
         for (node, num) in ports {
             let _ = writeln!(text, "      {} {num} ({})", node.guid(), node.name());
@@ -112,6 +119,13 @@ pub(super) fn port_status(sources: &ConsoleSources, word: Option<&str>) -> Optio
     }
     text.push('\n');
     Some(text)
+}
+
+/// The attributes that tell the speed of a port.
+struct SpeedSources<'a> {
+    info: &'a PortInfo,
+    has_extended: bool,
+    fdr10: Option<&'a MlnxExtPortInfo>,
 }
 
 impl<'a> PortCounts<'a> {
@@ -128,12 +142,12 @@ impl<'a> PortCounts<'a> {
         let Some(info) = port.info() else { return };
         self.ports += 1;
         match port.state() {
-            PortState::Down => self.count((0, "down")),
-            PortState::Active => self.count((1, "active")),
+            PortState::Down => self.count(0, "down"),
+            PortState::Active => self.count(1, "active"),
             _ => {}
         }
         if info.phys_state() == PhysState::Disabled {
-            self.issue((0, "disabled"), node, port);
+            self.issue(0, "disabled", node, port);
         }
         if port.state() == PortState::Down {
             return;
@@ -142,54 +156,49 @@ impl<'a> PortCounts<'a> {
         let has_extended = owner.is_some_and(|owner| owner.has(CapMask::EXTENDED_SPEEDS));
         self.add_width(node, port, &info);
         let id = PortId(node.first_port.0 + u32::from(port.num.0));
-        self.add_speed(node, port, &info, (has_extended, fabric.extended_port_info(id)));
+        let fdr10 = fabric.extended_port_info(id);
+        self.add_speed(node, port, &SpeedSources { info: &info, has_extended, fdr10 });
     }
 
     fn add_width(&mut self, node: &'a Node, port: &Port, info: &PortInfo) {
         let active = info.link_width_active();
         let enabled = info.link_width_enabled();
         if active & enabled == 0 {
-            self.issue((4, "with unenabled width"), node, port);
+            self.issue(4, "with unenabled width", node, port);
         } else if enabled ^ active > active {
-            self.issue((5, "with reduced width"), node, port);
+            self.issue(5, "with reduced width", node, port);
         }
         match active {
-            1 => self.count((2, "at 1X")),
-            2 => self.count((3, "at 4X")),
-            4 => self.count((4, "at 8X")),
-            8 => self.count((5, "at 12X")),
+            1 => self.count(2, "at 1X"),
+            2 => self.count(3, "at 4X"),
+            4 => self.count(4, "at 8X"),
+            8 => self.count(5, "at 12X"),
             // OpenSM counts these and prints nothing.
             16 => {}
-            _ => self.issue((6, "with unknown width"), node, port),
+            _ => self.issue(6, "with unknown width", node, port),
         }
     }
 
-    /// `extended`: whether the port has extended speeds, and its ExtendedPortInfo.
-    fn add_speed(
-        &mut self,
-        node: &'a Node,
-        port: &Port,
-        info: &PortInfo,
-        (has_extended, fdr10): (bool, Option<&MlnxExtPortInfo>),
-    ) {
+    fn add_speed(&mut self, node: &'a Node, port: &Port, speeds: &SpeedSources<'_>) {
+        let SpeedSources { info, has_extended, fdr10 } = *speeds;
         let active = info.link_speed_active();
         let enabled = info.link_speed_enabled();
         self.compare_speeds(active, enabled, node, port);
         let extended = if has_extended { info.link_speed_ext_active() } else { 0 };
         match (active, extended) {
-            (1, _) => self.count((6, "at 2.5 Gbps")),
-            (2, _) => self.count((7, "at 5.0 Gbps")),
+            (1, _) => self.count(6, "at 2.5 Gbps"),
+            (2, _) => self.count(7, "at 5.0 Gbps"),
             (SPEED_10, 0) if fdr10.is_some_and(MlnxExtPortInfo::is_fdr10) => {
-                self.count((9, "at 10.0 Gbps (FDR10)"));
+                self.count(9, "at 10.0 Gbps (FDR10)");
             }
             (SPEED_10, 0) => {
-                self.count((8, "at 10.0 Gbps"));
+                self.count(8, "at 10.0 Gbps");
                 if fdr10.is_some_and(MlnxExtPortInfo::has_fdr10_enabled) {
-                    self.issue((2, "with reduced speed"), node, port);
+                    self.issue(2, "with reduced speed", node, port);
                 }
             }
             (SPEED_10 | 0, _) => {}
-            _ => self.issue((3, "with unknown speed"), node, port),
+            _ => self.issue(3, "with unknown speed", node, port),
         }
         let enabled = info.link_speed_ext_enabled();
         let may_be_extended = has_extended && info.link_speed_ext_supported() != 0;
@@ -199,28 +208,28 @@ impl<'a> PortCounts<'a> {
         self.compare_speeds(extended, enabled, node, port);
         match extended {
             0 => {}
-            1 => self.count((10, "at 14.0625 Gbps")),
-            2 => self.count((11, "at 25.78125 Gbps")),
-            4 => self.count((12, "at 53.125 Gbps")),
-            8 => self.count((13, "at 106.25 Gbps")),
-            _ => self.issue((3, "with unknown speed"), node, port),
+            1 => self.count(10, "at 14.0625 Gbps"),
+            2 => self.count(11, "at 25.78125 Gbps"),
+            4 => self.count(12, "at 53.125 Gbps"),
+            8 => self.count(13, "at 106.25 Gbps"),
+            _ => self.issue(3, "with unknown speed", node, port),
         }
     }
 
     fn compare_speeds(&mut self, active: u8, enabled: u8, node: &'a Node, port: &Port) {
         if active & enabled == 0 {
-            self.issue((1, "with unenabled speed"), node, port);
+            self.issue(1, "with unenabled speed", node, port);
         } else if enabled ^ active > active {
-            self.issue((2, "with reduced speed"), node, port);
+            self.issue(2, "with reduced speed", node, port);
         }
     }
 
-    fn count(&mut self, what: (u8, &'static str)) {
-        *self.counts.entry(what).or_default() += 1;
+    fn count(&mut self, place: u8, what: &'static str) {
+        *self.counts.entry(CountLine { place, what }).or_default() += 1;
     }
 
-    fn issue(&mut self, what: (u8, &'static str), node: &'a Node, port: &Port) {
-        self.issues.entry(what).or_default().push((node, port.num));
+    fn issue(&mut self, place: u8, what: &'static str, node: &'a Node, port: &Port) {
+        self.issues.entry(CountLine { place, what }).or_default().push((node, port.num));
     }
 }
 
