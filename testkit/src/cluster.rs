@@ -116,8 +116,8 @@ impl SimCluster {
 
     /// Starts a daemon at the host of the switch at `at`.
     pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
-        let same = options.clone();
-        self.start_with(at, options, Box::new(move || Ok(same.clone().into())))
+        let reload = same_again(&options);
+        self.start_with(at, options, reload)
     }
 
     /// Starts a daemon that reads its options by `reload` on a SIGHUP.
@@ -133,54 +133,37 @@ impl SimCluster {
         reload: ReloadFn,
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
-        let main = tokio::runtime::Handle::current();
-        self.open(
-            at,
-            (options, reload),
-            |demux, recorder| wrap(self.attach(at, demux, recorder)),
-            (main, ServerThreads::default()),
-        )
+        let start = SmStart { reload, ..SmStart::new(at, options) };
+        self.open(start, |demux, recorder| wrap(self.attach(at, demux, recorder)))
     }
 
     /// Starts a daemon on a kernel that divides messages itself, and does not report
     /// acknowledgements.
     pub fn start_on_old_kernel(&self, at: [u16; 3], options: Options) -> Sm {
-        let same = options.clone();
         let place = self.shape.host_guid(at, 0);
-        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        let main = tokio::runtime::Handle::current();
-        self.open(
-            at,
-            (options, reload),
-            |demux, recorder| {
-                let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
-                let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
-                    let port = self.fabric.attach(place, PortNum(1), sink, true);
-                    Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
-                });
-                port.expect("the host exists")
-            },
-            (main, ServerThreads::default()),
-        )
+        self.open(SmStart::new(at, options), |demux, recorder| {
+            let sink = Arc::new(RecordedSink::new(demux.clone(), recorder.clone()));
+            let port = rmpp::open(sink, demux.transfer_observer(), |sink| {
+                let port = self.fabric.attach(place, PortNum(1), sink, true);
+                Ok::<Arc<dyn MadPort>, Infallible>(Arc::new(port.expect("the host exists")))
+            });
+            port.expect("the host exists")
+        })
     }
 
     /// Starts a daemon that may fall silent.
     pub fn start_that_may_hang(&self, at: [u16; 3], options: Options) -> (Sm, Silence) {
         let silence = Silence::default();
-        let same = options.clone();
-        let reload = Box::new(move || Ok(same.clone().into()));
+        let reload = same_again(&options);
         (self.start_behind(at, options, reload, |port| silence.wrap(port)), silence)
     }
 
     /// Starts a daemon on a port whose device may be lost and come back.
     pub fn start_on_losable_port(&self, at: [u16; 3], options: Options) -> (Sm, LosablePort) {
         let losable = LosablePort::default();
-        let main = tokio::runtime::Handle::current();
         let state = losable.0.clone();
         let fabric = self.fabric.clone();
         let place = self.shape.host_guid(at, 0);
-        let same = options.clone();
-        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
         let port = |demux: &Arc<MadDemux>, recorder: &Arc<FlightRecorder>| -> Arc<dyn MadPort> {
             let recorder = recorder.clone();
             let observer = demux.transfer_observer();
@@ -198,7 +181,7 @@ impl SimCluster {
             };
             Arc::new(ReopeningPort::new(demux, open).expect("the port is there"))
         };
-        (self.open(at, (options, reload), port, (main, ServerThreads::default())), losable)
+        (self.open(SmStart::new(at, options), port), losable)
     }
 
     fn attach(
@@ -226,23 +209,17 @@ impl SimCluster {
         main: tokio::runtime::Handle,
         servers: ServerThreads,
     ) -> Sm {
-        let same = options.clone();
-        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        self.open(
-            at,
-            (options, reload),
-            |demux, recorder| self.attach(at, demux, recorder),
-            (main, servers),
-        )
+        let reload = same_again(&options);
+        let start = SmStart { at, options, reload, main, servers };
+        self.open(start, |demux, recorder| self.attach(at, demux, recorder))
     }
 
     fn open(
         &self,
-        at: [u16; 3],
-        (options, reload): (Options, ReloadFn),
+        start: SmStart,
         port: impl FnOnce(&Arc<MadDemux>, &Arc<FlightRecorder>) -> Arc<dyn MadPort>,
-        (main, servers): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
+        let SmStart { at, options, reload, main, servers } = start;
         let (demux, unsolicited) = MadDemux::new(4096);
         let place = self.shape.host_guid(at, 0);
         let recordings = Recordings::new(&options, self.dir.path(), format!("node {place} port 1"));
@@ -449,6 +426,30 @@ fn read(fabric: &SimFabric, guid: Guid, ports: u8) -> (Guid, Vec<u8>, Vec<Option
     let pairs = (0..=ports).flat_map(|input| (1..=ports).map(move |out| (input, out)));
     let rows = pairs.map(|(i, o)| fabric.sl2vl(guid, PortNum(i), PortNum(o)));
     (guid, fabric.lft(guid).expect("a switch"), rows.collect())
+}
+
+/// What a daemon starts with.
+struct SmStart {
+    at: [u16; 3],
+    options: Options,
+    reload: ReloadFn,
+    /// The runtime of the daemon.
+    main: tokio::runtime::Handle,
+    servers: ServerThreads,
+}
+
+impl SmStart {
+    /// A daemon on the caller's runtime whose options stay as they are.
+    fn new(at: [u16; 3], options: Options) -> Self {
+        let reload = same_again(&options);
+        let main = tokio::runtime::Handle::current();
+        Self { at, options, reload, main, servers: ServerThreads::default() }
+    }
+}
+
+fn same_again(options: &Options) -> ReloadFn {
+    let options = options.clone();
+    Box::new(move || Ok(options.clone().into()))
 }
 
 /// A port whose device may be lost and come back.
