@@ -29,8 +29,8 @@ use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::run::Exit;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Lid, MKey, Pkey, PortNum};
-use torus_sm::sim::SetFault;
 use torus_sm::sim::generate::Shape;
+use torus_sm::sim::{SetFault, SmaSpeed};
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::{Method, Status};
@@ -326,6 +326,37 @@ async fn rebooted_nodes_are_configured_again() {
         assert_eq!(cluster.faults(&sm), [""; 0], "after {node}");
         assert!(cluster.tables() == tables, "after {node}");
         assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0, "after {node}");
+    }
+}
+
+/// A host behind a switch that restarted restarts as well, after it got a table and before it is ACTIVE. Without a
+/// LID, the switch cannot send a trap about it.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_restarts_while_it_is_configured_gets_its_tables_again() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm =
+        cluster.start(ORIGIN, Options { qos: true, strict_transitions: true, ..cluster.options() });
+    settle().await;
+    let at = [1, 1, 0];
+    let host = cluster.shape.host_guid(at, 0);
+    let mapping = || cluster.fabric.sl2vl(host, PortNum(0), PortNum(1));
+    let planned = mapping();
+    cluster.fabric.set_sma_speed(SmaSpeed {
+        service_time: Duration::from_micros(50),
+        queue: SmaSpeed::UNLIMITED,
+    });
+    for delay in (0..6000).step_by(250) {
+        assert!(cluster.fabric.reboot(host) && mapping() != planned);
+        assert!(cluster.fabric.reboot(cluster.shape.switch_guid(at)));
+        let late = Instant::now() + Duration::from_secs(60);
+        while mapping() != planned && Instant::now() < late {
+            sleep(Duration::from_micros(10)).await;
+        }
+        assert_eq!(mapping(), planned);
+        sleep(Duration::from_micros(delay)).await;
+        assert!(cluster.fabric.reboot(host));
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(cluster.faults(&sm), [""; 0], "{delay} us later");
     }
 }
 

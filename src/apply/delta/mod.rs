@@ -214,6 +214,23 @@ impl<'a> Delta<'a> {
         })
     }
 
+    /// SwitchInfo Sets that clear PortStateChange and nothing else, of switches next to devices that have lost their
+    /// tables.
+    pub(super) fn state_changes_near_restarted(self) -> impl Iterator<Item = SetRequest> + 'a {
+        let restarted = self.acknowledged.restarted();
+        self.fabric.switch_ids().filter_map(move |switch| {
+            let node = self.fabric.switches()[switch.index()];
+            let observed = &self.fabric.node(node).switch_info;
+            let mut peers = self.fabric.ports_of(node).filter_map(|port| port.peer);
+            let is_near = observed.port_state_change()
+                && peers.any(|peer| {
+                    let peer = self.fabric.node(self.fabric.port(peer).node);
+                    restarted.contains(&peer.guid())
+                });
+            is_near.then(|| self.change(node, PortNum::ZERO, AttrId::SWITCH_INFO, 0, &observed.0))
+        })
+    }
+
     /// Linear forwarding table blocks.
     pub fn lfts(self) -> impl Iterator<Item = SetRequest> + 'a {
         let by_switch = self.fabric.switch_ids().map(move |switch| self.lft_of(switch));

@@ -80,6 +80,7 @@ pub async fn apply(
     let mut pass = Pass::begin(devices, plan.plan(), PassExtent::Plan, settings, control);
     pass.compare_changed_nodes();
     let inactive = pass.delta().inactive_switch_ports();
+    pass.clear_state_changes().await;
     pass.order();
     for phase in PHASES {
         pass.run_phase(phase).await;
@@ -133,6 +134,14 @@ enum PassExtent {
     Groups,
     /// P_Key tables and PortInfo.
     IdlePorts,
+}
+
+/// What is sent in a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RoundPart {
+    /// The Sets of [`Delta::state_changes_near_restarted`].
+    StateChanges,
+    Phase(Phase),
 }
 
 struct Pass<'a> {
@@ -199,6 +208,15 @@ impl<'a> Pass<'a> {
         self.devices.acknowledged.record_restarted(restarted);
     }
 
+    /// Clears PortStateChange of the switches of devices that get their tables again, before these are written: the
+    /// bit then tells of a device that restarts once more ([`Acknowledged::forget_doubtful`]). On a fabric that is not
+    /// live, the Sets of SwitchInfo are the first of all.
+    async fn clear_state_changes(&mut self) {
+        if transition::is_live(&self.delta()) {
+            self.round(RoundPart::StateChanges).await;
+        }
+    }
+
     /// Orders the tables, if the fabric is live.
     fn order(&mut self) {
         let start = Instant::now();
@@ -223,7 +241,7 @@ impl<'a> Pass<'a> {
         let mut sets = 0;
         for _ in 0..phase.max_rounds() {
             let failed = self.report.unacknowledged.failed.len();
-            let sent = self.round(phase).await;
+            let sent = self.round(RoundPart::Phase(phase)).await;
             self.recover_rekeyed(failed).await;
             sets += sent;
             // A Set that failed would fail again.
@@ -234,8 +252,8 @@ impl<'a> Pass<'a> {
         self.report.sent[phase as usize] = (sets, start.elapsed());
     }
 
-    /// Sends the Sets that a phase needs now. Returns their number.
-    async fn round(&mut self, phase: Phase) -> usize {
+    /// Sends the Sets that a part needs now. Returns their number.
+    async fn round(&mut self, part: RoundPart) -> usize {
         let delta = Delta {
             // In an ordered transition, each mapping is a step of its own.
             optimized_sl_to_vl: self.settings.optimized_sl_to_vl && self.transition.is_none(),
@@ -254,12 +272,17 @@ impl<'a> Pass<'a> {
                 ignores_sl_to_vl_errors: self.settings.ignores_sl_to_vl_errors,
             },
         };
-        let sent = match &mut self.transition {
-            None => round.phase(phase, delta).await,
-            Some(steps) if self.extent == PassExtent::Groups => {
+        let sent = match (part, &mut self.transition) {
+            (RoundPart::StateChanges, _) => {
+                round.send(delta.fabric, delta.state_changes_near_restarted()).await
+            }
+            (RoundPart::Phase(phase), None) => round.phase(phase, delta).await,
+            (RoundPart::Phase(_), Some(steps)) if self.extent == PassExtent::Groups => {
                 round.send_steps(delta, steps, std::iter::empty()).await
             }
-            Some(steps) => round.ordered_phase(phase, delta, steps).await,
+            (RoundPart::Phase(phase), Some(steps)) => {
+                round.ordered_phase(phase, delta, steps).await
+            }
         };
         let changes = round.answers.changes;
         update_observation(self.devices.observation, changes);

@@ -3,7 +3,6 @@
 use super::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use torus_sm::sim::SmaSpeed;
 use torus_sm::transport::recorded::{MadFate, MadRecorder, RecordedPort};
 use torus_sm::wire::mad::{Class, Mad};
 
