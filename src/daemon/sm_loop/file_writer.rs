@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tracing::{error, info, warn};
 
-/// Time that dumps may still take when the daemon exits.
-const EXIT_TIME: Duration = Duration::from_secs(2);
+/// Time that dumps may still take when a signal ends the daemon.
+pub const EXIT_TIME: Duration = Duration::from_secs(2);
 
 /// Delay before files that could not be written are written again.
 const RETRY_DELAY: Duration = Duration::from_secs(30);
@@ -133,14 +133,14 @@ impl FileWriter {
         })
     }
 
-    /// Waits until the last job is written, and [`EXIT_TIME`] at most for its dumps.
-    pub async fn finish(&mut self) {
+    /// Waits until the last job is written, for its dumps until `gives_up` at most.
+    pub async fn finish(&mut self, gives_up: impl Future<Output = ()>) {
         let Some(Running { jobs, dumps, stop, mut task }) = self.running.take() else { return };
         drop(jobs);
         drop(dumps);
-        let ended = match timeout(EXIT_TIME, &mut task).await {
-            Ok(ended) => ended,
-            Err(_) => {
+        let ended = tokio::select! {
+            ended = &mut task => ended,
+            () = gives_up => {
                 warn!("the daemon exits before its dump files are complete; the old ones stay");
                 stop.request();
                 task.await
@@ -265,7 +265,7 @@ mod tests {
         let files =
             StateFiles { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };
         let mut file_writer = FileWriter::new(files, Arc::default());
-        file_writer.finish().await;
+        file_writer.finish(sleep(EXIT_TIME)).await;
         assert_eq!(found(dir.path()), "");
         for round in [1..=3, 4..=50] {
             let last = *round.end();
@@ -273,7 +273,7 @@ mod tests {
                 file_writer.write(job(lid));
                 tokio::task::yield_now().await;
             }
-            file_writer.finish().await;
+            file_writer.finish(sleep(EXIT_TIME)).await;
             assert!(
                 found(dir.path()).contains(&format!("0x{last:04x} 0x{last:04x}")),
                 "{}",
@@ -310,7 +310,7 @@ mod tests {
         std::fs::remove_dir(cache.join(&temporary)).unwrap();
         sleep(RETRY_DELAY).await;
         assert!(found(&cache).contains("0x0002 0x0002"), "{}", found(&cache));
-        file_writer.finish().await;
+        file_writer.finish(sleep(EXIT_TIME)).await;
     }
 
     #[test]

@@ -27,6 +27,7 @@ use super::agenda::{Agenda, FollowUp, Task, TaskKind};
 use super::context::{Configuration, ManagerContext};
 use super::env::LoopEnv;
 use super::event_queue::EventQueue;
+use super::file_writer::EXIT_TIME;
 use super::monitor::Monitor;
 use super::quarantine::LinkQuarantine;
 use super::stages::mastership::{self, Distrust, Due, Mastership, PollEvent, RoleOutcome};
@@ -49,7 +50,7 @@ use crate::record::entry::EventKind;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 /// How the daemon ended.
@@ -123,7 +124,15 @@ impl SmLoop {
         }
         self.env.monitor.exiting();
         self.env.record(EventKind::Daemon, || "end");
-        self.reconfigurer.shut_down(&self.env.context, &self.env.options).await;
+        let is_once = self.env.once;
+        let gives_up = async {
+            // With `-o`, the dumps are part of the work, however long they take.
+            if is_once {
+                let _ = shutdown.wait_for(|&requested| requested).await;
+            }
+            sleep(EXIT_TIME).await;
+        };
+        self.reconfigurer.shut_down(&self.env.context, &self.env.options, gives_up).await;
         operator_log::exiting();
         exit
     }

@@ -303,9 +303,15 @@ impl Reconfigurer {
         self.logged.log_failure(problem);
     }
 
-    /// Waits for files being written and checks in progress, and writes guid2lid.
-    pub async fn shut_down(&mut self, context: &ManagerContext, options: &Options) {
-        self.file_writer.finish().await;
+    /// Waits for files being written, for dumps until `gives_up` at most, and for checks in progress, and writes
+    /// guid2lid.
+    pub async fn shut_down(
+        &mut self,
+        context: &ManagerContext,
+        options: &Options,
+        gives_up: impl Future<Output = ()>,
+    ) {
+        self.file_writer.finish(gives_up).await;
         self.devices.transitions.finish().await;
         // Files that the present master has sent are newer than the memory of this SM.
         if self.plan.generation > 0 && context.replication.received.get().is_none() {
