@@ -205,7 +205,7 @@ impl SmpBatch {
             transactions.submit(self.id, tag, request);
             transactions.transmit(Instant::now())
         };
-        // A request can only make place for itself: others that may be sent have been.
+        // No other request can be sent because of this one: those that the window and the devices admit have been.
         if let Some(transmit) = next {
             self.demux.send(&transmit);
         }

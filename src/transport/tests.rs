@@ -2,7 +2,7 @@
 
 mod device_turns;
 mod inline_responder;
-mod woken_at_end;
+mod wake_ups;
 
 use super::client::{BatchEvent, SmpClient};
 use super::demux::{MadDemux, SaOutcome, Unsolicited};

@@ -223,10 +223,7 @@ impl<'a> Delta<'a> {
             let observed = &self.fabric.node(node).switch_info;
             let mut peers = self.fabric.ports_of(node).filter_map(|port| port.peer);
             let is_near = observed.port_state_change()
-                && peers.any(|peer| {
-                    let peer = self.fabric.node(self.fabric.port(peer).node);
-                    restarted.contains(&peer.guid())
-                });
+                && peers.any(|peer| restarted.contains(&self.fabric.end_of(peer).0));
             is_near.then(|| self.change(node, PortNum::ZERO, AttrId::SWITCH_INFO, 0, &observed.0))
         })
     }

@@ -136,7 +136,7 @@ enum PassExtent {
     IdlePorts,
 }
 
-/// What is sent in a round.
+/// The part of a pass that a round sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RoundPart {
     /// The Sets of [`Delta::state_changes_near_restarted`].
