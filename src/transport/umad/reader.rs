@@ -4,12 +4,13 @@
 //! made it slower against ibsim.
 //!
 //! Under a preloaded simulator, a thread of this process receives the MADs and wakes the reader. A reader
-//! that preempted it at once would read a single MAD each time, and both would wait for the simulator's lock.
+//! that preempted it at once would read a single MAD each time, and both would wait for the simulator's lock
+//! ([`simulator_thread`]).
 
 use super::super::{Delivery, MadSink, Outcome};
 use super::abi::UserHeader;
 use super::device::{Device, Life};
-use super::sys;
+use super::{simulator_thread, sys};
 use crate::wire::mad::MAD_SIZE;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -54,6 +55,7 @@ impl Reader {
         let is_real = self.device.descriptor.is_real();
         if !is_real {
             sys::wake_without_preemption();
+            simulator_thread::share_processor();
         }
         let timeout = if is_real { -1 } else { STOP_CHECK_MS };
         let mut buffer = vec![0; BUFFER_SIZE];
