@@ -1,10 +1,10 @@
 //! The Linux umad device as a [`MadPort`].
 //!
 //! The kernel matches responses, retransmits requests and times them out. It leaves RMPP to
-//! [`super::rmpp`], or implements it itself if it is older than 3.17. [`abi`] contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long
-//! response, [`device`] an open file with its agents, [`reader`] the thread that reads it,
-//! [`simulator_thread`] the one of a preloaded simulator, and [`users`] the search for other users of
-//! the device. This file opens the port, sends MADs and closes the port.
+//! [`super::rmpp`], or implements it itself if it is older than 3.17. [`abi`] contains the kernel's
+//! structures, [`sys`] the system calls, [`rmpp`] the header of a long response, [`device`] an open file
+//! with its agents, [`reader`] the thread that reads it, [`simulator_thread`] the thread of a preloaded
+//! simulator, and [`users`] the search for other users of the device. This file opens the port, sends MADs and closes the port.
 //!
 //! Subnet management, subnet administration and performance management have a file and a reader
 //! each, because the kernel keeps one receive queue per file: SMP responses do not wait behind
