@@ -5,9 +5,10 @@
 //! one wait for each other at nearly every MAD, with system calls on both sides. On one processor they do
 //! not meet: one sends until nothing is left to send, then the other takes all the responses that have come.
 
+use super::users::{command, numbers_in};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
-use std::fs;
+use std::process;
 
 /// Binds the calling thread and those that preloaded libraries have started to the processor on which it runs.
 /// If the kernel refuses, only more time is needed.
@@ -28,18 +29,13 @@ pub(super) fn share_processor() {
 
 /// The threads with the name of the process, which all threads of this program change.
 fn threads_of_libraries() -> Vec<Pid> {
-    let Some(process_name) = name_of("self") else { return Vec::new() };
-    let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let threads = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    threads
-        .filter(|&thread| thread.cast_unsigned() != std::process::id())
-        .filter(|thread| name_of(&format!("self/task/{thread}")).as_ref() == Some(&process_name))
-        .filter_map(Pid::from_raw)
+    let main_thread = process::id();
+    let Some(process_name) = command(main_thread) else { return Vec::new() };
+    numbers_in("/proc/self/task")
+        .filter(|&thread| thread != main_thread)
+        .filter(|&thread| command(thread).as_ref() == Some(&process_name))
+        .filter_map(|thread| Pid::from_raw(thread.cast_signed()))
         .collect()
-}
-
-fn name_of(thread: &str) -> Option<String> {
-    fs::read_to_string(format!("/proc/{thread}/comm")).ok()
 }
 
 #[cfg(test)]
@@ -57,7 +53,7 @@ mod tests {
     fn start_thread(name: &str) -> (Pid, mpsc::Sender<()>) {
         let (end, ended) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
-        let thread = thread::Builder::new().name(name.trim_end().to_owned());
+        let thread = thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(move || {
             tell.send(gettid()).expect("a receiver");
             let _ = ended.recv();
@@ -69,7 +65,7 @@ mod tests {
     #[test]
     fn a_reader_shares_its_processor_with_threads_of_libraries_only() {
         let all = processors_of(None);
-        let process_name = name_of("self").expect("Linux");
+        let process_name = command(process::id()).expect("Linux");
         let (library_thread, _library_runs) = start_thread(&process_name);
         let (own_thread, _own_runs) = start_thread("other");
         let reader = thread::spawn(|| {

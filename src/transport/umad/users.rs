@@ -15,7 +15,7 @@ pub struct DeviceUser {
 impl DeviceUser {
     /// The process with this number.
     pub(super) fn new(pid: u32) -> Self {
-        Self { pid, command: command(pid) }
+        Self { pid, command: command(pid).unwrap_or_else(|| "unknown".to_owned()) }
     }
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for DeviceUser {
 /// The other processes that have `path` open, by pid. Processes of other users are missing unless
 /// this process may read their `/proc/PID/fd`, see proc_pid_fd(5).
 pub(super) fn users_of(path: &str) -> Vec<DeviceUser> {
-    let mut users: Vec<DeviceUser> = processes()
+    let mut users: Vec<DeviceUser> = numbers_in("/proc")
         .filter(|&pid| pid != std::process::id() && has_open(pid, Path::new(path)))
         .map(DeviceUser::new)
         .collect();
@@ -36,8 +36,9 @@ pub(super) fn users_of(path: &str) -> Vec<DeviceUser> {
     users
 }
 
-fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+/// The numbers of the processes (`/proc`) or threads (`/proc/PID/task`) that a folder lists.
+pub(super) fn numbers_in(folder: &str) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
@@ -46,11 +47,11 @@ fn has_open(pid: u32, path: &Path) -> bool {
     descriptors.into_iter().any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
 }
 
-fn command(pid: u32) -> String {
-    match fs::read_to_string(format!("/proc/{pid}/comm")) {
-        Ok(name) if !name.trim_end().is_empty() => name.trim_end().to_owned(),
-        _ => "unknown".to_owned(),
-    }
+/// The command name of a process or thread; `None` if it has ended or has none.
+pub(super) fn command(number: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
+    let name = name.trim_end();
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -62,6 +63,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         assert!(has_open(std::process::id(), file.path()));
         assert_eq!(users_of(&file.path().display().to_string()), []);
-        assert!(!command(std::process::id()).is_empty());
+        assert_ne!(command(std::process::id()), None);
     }
 }
