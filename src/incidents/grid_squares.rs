@@ -155,13 +155,11 @@ pub fn swapped(fabric: &Fabric) -> Option<ExchangedCables> {
     for (index, &one) in suspects.iter().enumerate() {
         for &other in &suspects[index + 1..] {
             for crossing in [1, 0] {
-                let Some(tried) = search.exchange([one, other], crossing) else { continue };
                 let least = best.as_ref().map_or(search.unusual.len(), |best| best.unusual);
-                if tried.unusual < least {
+                let Some(tried) = search.exchange([one, other], crossing, least) else { continue };
+                is_tied = tried.unusual == least;
+                if !is_tied {
                     best = Some(tried);
-                    is_tied = false;
-                } else if tried.unusual == least {
-                    is_tied = true;
                 }
             }
         }
@@ -206,8 +204,13 @@ impl ExchangeSearch {
     }
 
     /// The exchange of the second plug of the first link with plug `crossing` of the other one. `None`
-    /// if one of the links would not be one of the grid.
-    fn exchange(&mut self, links: [usize; 2], crossing: usize) -> Option<PlugExchange> {
+    /// if one of the links would not be one of the grid, or if more than `most` links are left unusual.
+    fn exchange(
+        &mut self,
+        links: [usize; 2],
+        crossing: usize,
+        most: usize,
+    ) -> Option<PlugExchange> {
         let [one, other] = links.map(|number| self.grid.links[number]);
         let made = [[one.ends[0], other.ends[crossing]], [other.ends[1 - crossing], one.ends[1]]];
         // Both new links may be opposite sides of two squares.
@@ -229,7 +232,7 @@ impl ExchangeSearch {
         [one, other].iter().for_each(|link| self.grid.disconnect(link.ends));
         made.iter().for_each(|&ends| self.grid.connect(ends));
         let fits = made.iter().all(|&ends| self.grid.squares(ends) >= self.usual);
-        let unusual = fits.then(|| self.unusual_beside(links));
+        let unusual = if fits { self.unusual_beside(links, most) } else { None };
         made.iter().for_each(|&ends| self.grid.disconnect(ends));
         [one, other].iter().for_each(|link| self.grid.connect(link.ends));
         let plugs = [one.ports[1], other.ports[crossing]];
@@ -237,15 +240,24 @@ impl ExchangeSearch {
     }
 
     /// Number of links, without these two, with an unusual number of squares while the plugs of these two
-    /// are exchanged.
-    fn unusual_beside(&self, links: [usize; 2]) -> usize {
+    /// are exchanged; `None` if there are more than `most`.
+    fn unusual_beside(&self, links: [usize; 2], most: usize) -> Option<usize> {
+        let still = self.unusual.iter().filter(|number| !links.contains(number));
+        let still = still.filter(|&&number| self.is_unusual(number)).take(most + 1).count();
+        // Most exchanges leave too many of them.
+        if still > most {
+            return None;
+        }
         let ends = links.map(|number| self.grid.links[number].ends);
-        let mut affected = self.grid.around(ends.as_flattened());
-        affected.extend(&self.unusual);
-        affected.retain(|number| !links.contains(number));
-        let squares =
-            affected.iter().map(|&number| self.grid.squares(self.grid.links[number].ends));
-        squares.filter(|&squares| squares != self.usual).count()
+        let around = self.grid.around(ends.as_flattened());
+        let others = around.difference(&self.unusual).filter(|number| !links.contains(number));
+        let unusual = still + others.filter(|&&number| self.is_unusual(number)).count();
+        (unusual <= most).then_some(unusual)
+    }
+
+    /// True if the link is now a side of more or fewer squares than most.
+    fn is_unusual(&self, link: usize) -> bool {
+        self.grid.squares(self.grid.links[link].ends) != self.usual
     }
 }
 
