@@ -3,8 +3,8 @@
 //! glibc returns by itself only what is free at the end of its heap. A single small allocation there
 //! keeps all that a flood of large queries has used before. malloc_trim(3) returns the free pages in
 //! between, and holds the lock of one arena at a time for as long as it takes to visit its free
-//! chunks. It is called only after the process has grown by more than planning for its fabric takes
-//! for a moment: pages that are returned must be faulted in again for the next plan.
+//! chunks. It is called only when clearly more is unused than after the last call: pages that are
+//! returned must be faulted in again for the next plan, and some stay because a part of them is used.
 
 use std::fs;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(4);
 
-/// Growth in bytes below which nothing is returned.
-const MIN_GROWTH: u64 = 4 << 20;
+/// Unused bytes that are left to the allocator.
+const MIN_UNUSED: u64 = 4 << 20;
 
-/// The share of the resident memory, one in this many, by which it must have grown.
-const GROWTH_SHARE: u64 = 8;
+/// The share of the used memory, one part in this many, that is left to the allocator if it is more.
+const UNUSED_SHARE: u64 = 8;
 
 /// Lets threads share the allocator's arenas: one for each core that the process may use, as no
 /// more threads run at a time. Of the eight for each core that glibc makes, each keeps what its
@@ -45,45 +45,79 @@ pub fn limit_arenas() {}
 pub async fn return_unused() {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut growth = MemoryGrowth::default();
+    let mut least = LeastUnused::default();
     loop {
         ticks.tick().await;
-        let Some(now) = resident() else { return };
-        if growth.is_large(now) {
+        let Some(heap) = HeapUse::now() else { return };
+        if least.is_exceeded(heap) {
             trim();
-            growth.trimmed(resident().unwrap_or(now));
+            least.trimmed(HeapUse::now().unwrap_or(heap));
         }
     }
 }
 
-/// The growth of the resident memory since memory was returned last.
+/// The memory of the allocator, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct HeapUse {
+    /// Resident, without mapped files.
+    resident: u64,
+    /// Allocated by the program.
+    used: u64,
+}
+
+impl HeapUse {
+    /// `None` if the kernel does not tell.
+    fn now() -> Option<Self> {
+        Some(Self { resident: resident()?, used: used() })
+    }
+
+    fn unused(self) -> u64 {
+        self.resident.saturating_sub(self.used)
+    }
+}
+
+/// The least memory that was unused since memory was returned last, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct MemoryGrowth {
-    /// The least resident memory since then, in bytes; 0 at the start.
-    least: u64,
-}
+struct LeastUnused(u64);
 
-impl MemoryGrowth {
+impl LeastUnused {
     /// True if memory should be returned.
-    fn is_large(&mut self, resident: u64) -> bool {
-        if resident < self.least {
-            self.least = resident;
-        }
-        resident >= self.least + MIN_GROWTH.max(self.least / GROWTH_SHARE)
+    fn is_exceeded(&mut self, heap: HeapUse) -> bool {
+        self.0 = self.0.min(heap.unused());
+        heap.unused() >= self.0 + MIN_UNUSED.max(heap.used / UNUSED_SHARE)
     }
 
-    /// Memory was returned, and so much is left.
-    fn trimmed(&mut self, resident: u64) {
-        self.least = resident;
+    /// Memory was returned.
+    fn trimmed(&mut self, left: HeapUse) {
+        self.0 = left.unused();
     }
 }
 
-/// Resident memory of this process in bytes; `None` if the kernel does not tell.
+/// Resident memory of this process without mapped files, in bytes (proc_pid_status(5)); `None` if the kernel
+/// does not tell.
 pub fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib << 10)
+}
+
+/// Memory that the program has allocated, in bytes.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn used() -> u64 {
+    // mallinfo2(3), without the limit of 4 GiB, is missing before glibc 2.33.
+    // SAFETY: mallinfo has no preconditions and is thread safe (mallinfo(3)).
+    let heap = unsafe { libc::mallinfo() };
+    let [chunks, mapped] =
+        [heap.uordblks, heap.hblkhd].map(|bytes| u64::from(bytes.cast_unsigned()));
+    chunks + mapped
+}
+
+/// Other C libraries do not tell, and need no call to return memory.
+#[cfg(not(target_env = "gnu"))]
+fn used() -> u64 {
+    u64::MAX
 }
 
 /// Returns the free pages of all arenas.
@@ -104,18 +138,40 @@ fn trim() {}
 mod tests {
     use super::*;
 
+    const MIB: u64 = 1 << 20;
+
+    fn heap(used: u64, unused: u64) -> HeapUse {
+        HeapUse { resident: (used + unused) * MIB, used: used * MIB }
+    }
+
     #[test]
-    fn memory_is_returned_after_growth_only() {
-        const MIB: u64 = 1 << 20;
-        let mut growth = MemoryGrowth::default();
-        assert!(growth.is_large(40 * MIB), "the growth of the start");
-        growth.trimmed(30 * MIB);
-        assert!(!growth.is_large(33 * MIB));
-        assert!(!growth.is_large(20 * MIB));
-        assert!(growth.is_large(24 * MIB), "from the least");
-        growth.trimmed(1000 * MIB);
-        assert!(!growth.is_large(1100 * MIB), "less than a large fabric's plan may take");
-        assert!(growth.is_large(1125 * MIB));
+    fn memory_is_returned_if_much_more_is_unused() {
+        let mut least = LeastUnused::default();
+        assert!(!least.is_exceeded(heap(30, 3)));
+        assert!(least.is_exceeded(heap(30, 10)), "what the start took for a moment");
+        // Parts of these pages are in use.
+        least.trimmed(heap(30, 6));
+        assert!(!least.is_exceeded(heap(30, 9)));
+        assert!(!least.is_exceeded(heap(200, 6)), "all that was added is used");
+        assert!(!least.is_exceeded(heap(200, 30)), "less than a large fabric's plan may take");
+        assert!(least.is_exceeded(heap(200, 31)));
+        assert!(least.is_exceeded(heap(60, 146)), "the same memory, now unused");
+        least.trimmed(heap(60, 40));
+        assert!(!least.is_exceeded(heap(60, 40)));
+        assert!(!least.is_exceeded(heap(60, 2)));
+        assert!(least.is_exceeded(heap(60, 10)), "from the least");
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn memory_in_use_is_counted() {
+        let before = used();
+        let small: Vec<Box<[u8]>> = (0..5000).map(|_| vec![1; 10_000].into_boxed_slice()).collect();
+        let large = vec![1_u8; 50_000_000];
+        let grown = used().saturating_sub(before);
+        // The rest is for tests beside this one.
+        assert!(grown >= 80_000_000, "{grown} bytes");
+        drop((small, large));
     }
 
     #[test]

@@ -3,31 +3,37 @@
 //! After a plan has passed verification, its intermediate results become a *carried* baseline. That
 //! takes tens of milliseconds in a large fabric, and starts when the plan is programmed, which needs
 //! the cores before; the baseline may over-approximate dependencies.
-//! Once the devices hold the plan, a baseline is *computed* in full from the acknowledged fabric,
-//! which may take a second, and replaces the carried one when complete. If the fabric changes
-//! before, the next plan uses the carried baseline.
+//! Once the devices hold the plan and nothing has changed for a while ([`QUIET`]), or when it is waited
+//! for, a baseline is *computed* in full from the acknowledged fabric, which may take a second, and
+//! replaces the carried one when complete. If the fabric changes before, the next plan uses the carried
+//! baseline.
 //!
-//! The baseline of a large fabric takes tens of megabytes. So a computation may free the last computed
-//! one ([`Last`]), and what a complete one replaces is freed at once.
+//! The baseline of a large fabric takes tens of megabytes. So the computed one of an earlier plan is freed
+//! when the carried one is made, which knows all that it knew, and what a complete one replaces is freed
+//! at once.
 
 use crate::contained;
 use crate::daemon::process::priority::{spawn_idle, spawn_low_priority, spawn_preparation};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+/// Time without a new plan after which the baseline of the last one is computed. In a series of changes,
+/// each would be outdated when complete, and would take time and memory beside the next plan.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// A carried baseline, made when it is first needed; `None` if that failed.
 type Carried<T> = LazyLock<Option<Arc<T>>, Box<dyn FnOnce() -> Option<Arc<T>> + Send>>;
 
-/// The work of a computation. It holds a fabric and its plan.
-type Compute<T> = Box<dyn FnOnce(Last<T>) -> Option<Arc<T>> + Send>;
+/// What computes the baseline of a plan.
+pub trait Computation<T>: Send + Sync + 'static {
+    /// True if the computed baseline of an earlier plan is valid for this one, too.
+    fn is_still_valid(&self, earlier: &T) -> bool;
 
-/// The baselines that a computation may start from.
-#[derive(PartialEq, Eq, Debug)]
-pub struct Last<T> {
-    /// The last computed one, of the same plan or of an earlier one. The cache does not keep it.
-    pub computed: Option<Arc<T>>,
-    /// The carried one, if there is no computed one of its plan.
-    pub carried: Option<Arc<T>>,
+    /// Computes the baseline in full. `last` is the best one that is known. `None` if there is none.
+    fn compute(&self, last: Option<&T>) -> Option<T>;
 }
 
 /// The baselines, and the tasks that compute them.
@@ -35,9 +41,14 @@ pub struct BaselineCache<T> {
     held: Arc<Mutex<HeldPlan<T>>>,
     /// The last computation, which waits for the ones before it.
     computing: Option<Computing>,
+    /// Number of computations that were requested.
+    requested: u64,
+    /// Computations up to this number do not wait for [`QUIET`]: they are waited for, or a later one was
+    /// requested.
+    urgent: watch::Sender<u64>,
 }
 
-/// A computation in progress.
+/// A computation in progress, or one that waits until the fabric is quiet.
 struct Computing {
     /// Number of its plan.
     plan: u64,
@@ -49,9 +60,17 @@ struct HeldPlan<T> {
     plan: u64,
     carried: Option<Arc<Carried<T>>>,
     computed: Option<Computed<T>>,
-    /// The computation requested last, until it starts, with the number of its plan: of others that
-    /// wait, nothing is kept.
-    pending: Option<(u64, Compute<T>)>,
+    /// The computation requested last, until it starts: of others that wait, nothing is kept.
+    pending: Option<PendingComputation<T>>,
+}
+
+/// A computation that has not started.
+struct PendingComputation<T> {
+    number: u64,
+    /// Number of its plan.
+    plan: u64,
+    /// It holds a fabric and its plan.
+    work: Arc<dyn Computation<T>>,
 }
 
 struct Computed<T> {
@@ -64,7 +83,8 @@ struct Computed<T> {
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
         let held = HeldPlan { plan: 0, carried: None, computed: None, pending: None };
-        Self { held: Arc::new(Mutex::new(held)), computing: None }
+        let urgent = watch::Sender::new(0);
+        Self { held: Arc::new(Mutex::new(held)), computing: None, requested: 0, urgent }
     }
 }
 
@@ -98,38 +118,40 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         drop(made(&self.held));
     }
 
-    /// Starts `work`, which computes the baseline in full, or returns the last computed one if that
-    /// is still valid. Computations run one at a time, and are skipped if a later one was requested
-    /// meanwhile.
-    pub fn compute(&mut self, work: impl FnOnce(Last<T>) -> Option<Arc<T>> + Send + 'static) {
+    /// Keeps the computed baseline of an earlier plan if that is still valid; otherwise starts `work` once
+    /// nothing was requested for a while. Computations run one at a time, and are skipped if a later one
+    /// was requested meanwhile.
+    pub fn compute(&mut self, work: impl Computation<T>) {
         let before = self.computing.take();
+        self.urgent.send_replace(self.requested);
+        self.requested += 1;
+        let number = self.requested;
         let mut held = lock(&self.held);
         let plan = held.plan;
-        let skipped = held.pending.replace((plan, Box::new(work)));
+        let skipped =
+            held.pending.replace(PendingComputation { number, plan, work: Arc::new(work) });
         drop(held);
         free(skipped);
+        let mut urgent = self.urgent.subscribe();
+        let quiet = Instant::now() + QUIET;
         let held = self.held.clone();
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 drop(before.task.await);
             }
-            let carried = made(&held).await.ok().flatten();
-            // Without a pending one, the task before this one did the work.
-            let pending = lock(&held).pending.take();
-            if let Some((plan, work)) = pending {
-                let last = Last { computed: take_computed(&held), carried };
-                let idle = spawn_idle(move || {
-                    let Some(computed) = work(last) else { return };
-                    let mut held = lock(&held);
-                    let before = held.keep(plan, computed);
-                    let carried = held.take_replaced();
-                    drop(held);
-                    // These take a while.
-                    drop(before);
-                    drop(carried);
-                });
-                drop(idle.await);
+            drop(made(&held).await);
+            drop(
+                spawn_preparation({
+                    let held = held.clone();
+                    move || keep_earlier(&held, number)
+                })
+                .await,
+            );
+            if lock(&held).work(number).is_none() {
+                return;
             }
+            drop(timeout_at(quiet, urgent.wait_for(|&urgent| urgent >= number)).await);
+            drop(spawn_idle(move || compute(&held, number)).await);
         });
         self.computing = Some(Computing { plan, task });
     }
@@ -139,6 +161,7 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
         let plan = lock(&self.held).plan;
         // A computation for an earlier plan gives nothing to wait for.
         if let Some(computing) = self.computing.as_mut().filter(|it| it.plan == plan) {
+            self.urgent.send_replace(self.requested);
             drop((&mut computing.task).await);
             self.computing = None;
         }
@@ -183,17 +206,78 @@ impl<T> HeldPlan<T> {
         Some(computed.baseline.clone())
     }
 
-    /// Keeps the result of a computation, and returns the one before it. That for an earlier plan serves
-    /// [`Last::computed`] only.
-    fn keep(&mut self, plan: u64, baseline: Arc<T>) -> Option<Computed<T>> {
-        debug_assert!(plan <= self.plan, "a baseline is computed for a plan that was provided");
-        self.computed.replace(Computed { plan, baseline, is_returned: false })
+    /// The computed baseline of an earlier plan.
+    fn of_earlier_plan(&self) -> Option<Arc<T>> {
+        let computed = self.computed.as_ref().filter(|computed| computed.plan < self.plan)?;
+        Some(computed.baseline.clone())
     }
 
-    /// Takes the carried baseline if there is a computed one.
-    fn take_replaced(&mut self) -> Option<Arc<Carried<T>>> {
-        self.of_plan().and_then(|_| self.carried.take())
+    /// The carried baseline, which is made.
+    fn made(&self) -> Option<Arc<T>> {
+        self.carried.as_ref().and_then(|carried| LazyLock::force(carried).clone())
     }
+
+    /// The work of the pending computation with this number; `None` if it is not needed any more.
+    fn work(&self, number: u64) -> Option<Arc<dyn Computation<T>>> {
+        let pending = self.pending.as_ref()?;
+        (pending.number == number && pending.plan == self.plan).then(|| pending.work.clone())
+    }
+
+    /// Keeps the computed baseline of a plan, and returns what is not needed any more.
+    fn keep(&mut self, plan: u64, baseline: Arc<T>) -> Unneeded<T> {
+        debug_assert!(plan <= self.plan, "a baseline is computed for a plan that was provided");
+        let computed = self.computed.replace(Computed { plan, baseline, is_returned: false });
+        // That of an earlier plan may be valid for the present one.
+        let is_present = plan == self.plan;
+        Unneeded { _computed: computed, _carried: self.carried.take_if(|_| is_present) }
+    }
+}
+
+/// Baselines that are not needed any more. To free them takes a while.
+struct Unneeded<T> {
+    _computed: Option<Computed<T>>,
+    _carried: Option<Arc<Carried<T>>>,
+}
+
+/// Keeps the computed baseline of an earlier plan if it is valid for the pending computation `number`,
+/// which is done then. Otherwise frees it, unless nothing else is known.
+fn keep_earlier<T: 'static>(held: &Mutex<HeldPlan<T>>, number: u64) {
+    let now = lock(held);
+    let Some(work) = now.work(number) else { return };
+    let Some(earlier) = now.of_earlier_plan() else { return };
+    drop(now);
+    let is_valid = work.is_still_valid(&earlier);
+    let mut now = lock(held);
+    if now.work(number).is_none() {
+        return;
+    }
+    let plan = now.plan;
+    let unneeded = if is_valid {
+        now.pending = None;
+        now.keep(plan, earlier)
+    } else {
+        drop(earlier);
+        let is_known = now.made().is_some();
+        Unneeded { _computed: now.computed.take_if(|_| is_known), _carried: None }
+    };
+    drop(now);
+    drop((unneeded, work));
+}
+
+/// Computes the baseline of the pending computation `number`.
+fn compute<T: 'static>(held: &Mutex<HeldPlan<T>>, number: u64) {
+    let mut now = lock(held);
+    let Some(work) = now.work(number) else { return };
+    now.pending = None;
+    let plan = now.plan;
+    let last = now.of_plan().or_else(|| now.made()).or_else(|| now.of_earlier_plan());
+    drop(now);
+    let Some(computed) = work.compute(last.as_deref()) else { return };
+    drop((work, last));
+    let mut now = lock(held);
+    let unneeded = now.keep(plan, Arc::new(computed));
+    drop(now);
+    drop(unneeded);
 }
 
 /// Frees something of a large fabric, which takes a while, on another thread.
@@ -209,118 +293,9 @@ fn made<T: Send + Sync + 'static>(held: &Mutex<HeldPlan<T>>) -> JoinHandle<Optio
     spawn_preparation(move || carried.and_then(|carried| LazyLock::force(&carried).clone()))
 }
 
-/// Takes the last computed baseline; a copy if it is that of the plan, which needs it until there is
-/// another one.
-fn take_computed<T>(held: &Mutex<HeldPlan<T>>) -> Option<Arc<T>> {
-    let mut held = lock(held);
-    held.of_plan().or_else(|| held.computed.take().map(|computed| computed.baseline))
-}
-
 fn lock<T>(held: &Mutex<HeldPlan<T>>) -> MutexGuard<'_, HeldPlan<T>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc;
-    use tokio::sync::oneshot;
-
-    #[tokio::test]
-    async fn the_carried_baseline_serves_until_one_is_computed() {
-        let mut baselines = BaselineCache::default();
-        assert_eq!(baselines.latest().await, None);
-        baselines.provide(Arc::new("provided"));
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"provided"));
-        baselines.carry(|| "carried 1");
-        baselines.start_carrying();
-        baselines.start_carrying();
-        let (go, gate) = mpsc::channel::<()>();
-        let (begin, begins) = oneshot::channel();
-        baselines.compute(move |last| {
-            assert_eq!(last.computed, None);
-            assert_eq!(last.carried.as_deref(), Some(&"carried 1"));
-            begin.send(()).ok()?;
-            gate.recv().ok()?;
-            Some(Arc::new("computed 1"))
-        });
-        begins.await.expect("the computation starts");
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 1"));
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 1"));
-        baselines.carry(|| "carried 2");
-        assert_eq!(baselines.computed(true).await, None);
-        baselines.compute(|_| unreachable!("a third one is requested"));
-        baselines.carry(|| "carried 3");
-        baselines.compute(|last| {
-            assert_eq!(last.computed.as_deref(), Some(&"computed 1"));
-            assert_eq!(last.carried.as_deref(), Some(&"carried 3"));
-            Some(Arc::new("computed 3"))
-        });
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 3"));
-        go.send(()).expect("the computation waits");
-        assert_eq!(baselines.computed(true).await.as_deref(), Some(&"computed 3"));
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"computed 3"));
-    }
-
-    /// A fabric that changes faster than its baseline is computed must not fill the memory.
-    #[tokio::test]
-    async fn nothing_is_kept_of_skipped_computations() {
-        let mut baselines = BaselineCache::default();
-        let (go, gate) = mpsc::channel::<()>();
-        let (begin, begins) = oneshot::channel();
-        baselines.compute(move |_| {
-            begin.send(()).ok()?;
-            gate.recv().ok()?;
-            Some(Arc::new(0))
-        });
-        begins.await.expect("the computation starts");
-        let fabric = Arc::new(());
-        for number in 1..=20 {
-            let fabric = fabric.clone();
-            baselines.carry(|| -1);
-            baselines.compute(move |_| {
-                drop(fabric);
-                Some(Arc::new(number))
-            });
-        }
-        let start = tokio::time::Instant::now();
-        while Arc::strong_count(&fabric) > 2 {
-            assert!(start.elapsed().as_secs() < 30, "{} are held", Arc::strong_count(&fabric) - 1);
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-        go.send(()).expect("the computation waits");
-        assert_eq!(baselines.computed(true).await.as_deref(), Some(&20));
-        assert_eq!(Arc::strong_count(&fabric), 1);
-    }
-
-    #[tokio::test]
-    async fn waiting_for_a_computation_may_be_cancelled() {
-        let mut baselines = BaselineCache::default();
-        baselines.until_computed().await;
-        let (go, gate) = mpsc::channel::<()>();
-        baselines.compute(move |_| {
-            gate.recv().ok()?;
-            Some(Arc::new(1))
-        });
-        for _ in 0..3 {
-            tokio::select! {
-                () = baselines.until_computed() => unreachable!("it waits"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-        go.send(()).expect("the computation waits");
-        baselines.until_computed().await;
-        baselines.until_computed().await;
-        assert_eq!(baselines.computed(true).await.as_deref(), Some(&1));
-        assert_eq!(baselines.computed(true).await, None, "returned once");
-    }
-
-    #[tokio::test]
-    async fn a_failed_computation_leaves_the_carried_baseline() {
-        let mut baselines = BaselineCache::default();
-        baselines.carry(|| 1);
-        baselines.compute(|_| None);
-        assert_eq!(baselines.computed(true).await, None);
-        assert_eq!(baselines.latest().await.as_deref(), Some(&1));
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
-use crate::daemon::sm_loop::baseline_cache::Last;
+use crate::daemon::sm_loop::baseline_cache::Computation;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -122,29 +122,6 @@ impl PlanRequest {
         pending.complete(self.inputs(), &self.checks())
     }
 
-    /// Computes the baseline for the plan after `plan`, or returns the last computed one if that is
-    /// still valid. `None` if the acknowledged fabric cannot be planned again.
-    pub fn prepare_baseline(
-        &self,
-        plan: &Plan,
-        last: Last<VerifiedBaseline>,
-    ) -> Option<Arc<VerifiedBaseline>> {
-        let inputs = self.inputs();
-        let Last { computed, carried } = last;
-        if let Some(computed) = &computed
-            && computed.plan_baseline().still_holds(&inputs, plan)
-        {
-            return Some(computed.clone());
-        }
-        // The carried one knows all that the one computed before it knew, which is freed here.
-        let last = carried.or(computed);
-        let checks = self.checks();
-        let computed = self.with_input(Some(plan), |input| {
-            VerifiedBaseline::compute(input, inputs, &checks, last.as_deref())
-        });
-        computed.map(Arc::new)
-    }
-
     /// The checks of the plan.
     pub fn checks(&self) -> Checks {
         Checks::of(&self.options).with_held(self.held_mappings.clone())
@@ -176,6 +153,28 @@ impl PlanRequest {
             reregister: &|port| self.reregister.contains(&port),
             chain: &self.chain,
             qos_policy: self.qos_policy.as_ref(),
+        })
+    }
+}
+
+/// Computes the baseline for the plan after `plan`.
+pub struct BaselineComputation {
+    /// The acknowledged fabric.
+    pub request: PlanRequest,
+    pub plan: Arc<Plan>,
+}
+
+impl Computation<VerifiedBaseline> for BaselineComputation {
+    fn is_still_valid(&self, earlier: &VerifiedBaseline) -> bool {
+        earlier.plan_baseline().still_holds(&self.request.inputs(), &self.plan)
+    }
+
+    /// `None` if the acknowledged fabric cannot be planned again.
+    fn compute(&self, last: Option<&VerifiedBaseline>) -> Option<VerifiedBaseline> {
+        let Self { request, plan } = self;
+        let checks = request.checks();
+        request.with_input(Some(plan), |input| {
+            VerifiedBaseline::compute(input, request.inputs(), &checks, last)
         })
     }
 }

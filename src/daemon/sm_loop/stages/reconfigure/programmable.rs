@@ -17,7 +17,7 @@ use crate::daemon::process::port_log;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::WriteJob;
-use crate::daemon::sm_loop::planning::{PlanRequest, SharedRegistrations};
+use crate::daemon::sm_loop::planning::{BaselineComputation, PlanRequest, SharedRegistrations};
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::difference::Difference;
 use crate::manage::activity::SubnetActivity;
@@ -214,8 +214,7 @@ impl Reconfigurer {
             reregister: HashSet::new(),
             ..request
         };
-        let plan = plan.clone();
-        self.plan.baselines.compute(move |last| request.prepare_baseline(&plan, last));
+        self.plan.baselines.compute(BaselineComputation { request, plan: plan.clone() });
     }
 
     /// Brings up the ports that carry no data, while there is no accepted plan: after a start, the
