@@ -17,11 +17,12 @@ mod scenario;
 mod succession;
 mod vports;
 
+use crate::dice::Dice;
 use crate::own_failures::INJECTED;
 use checks::{Memories, check};
 use disk::CacheDisk;
 use members::Member;
-use scenario::{Burst, Dice, FIRST_DAMAGE_SEED, Scenario};
+use scenario::{Burst, FIRST_DAMAGE_SEED, Scenario};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
@@ -235,15 +236,22 @@ fn shortened(scenario: &Scenario) -> Scenario {
     if run(&shortest).is_err() { shortest } else { scenario.clone() }
 }
 
-fn seeds() -> Vec<u64> {
-    let Ok(text) = std::env::var("TORUS_SM_DISASTERS") else {
-        return SEEDS.chain(FOUND_DEFECTS).collect();
-    };
+/// The seeds of a usual run are divided among so many tests, which run beside others.
+const SHARES: usize = 4;
+
+/// The seeds of a usual run that one of its tests has.
+fn share(number: usize) -> Vec<u64> {
+    SEEDS.chain(FOUND_DEFECTS).skip(number).step_by(SHARES).collect()
+}
+
+/// The seeds that TORUS_SM_DISASTERS names, if it is set.
+fn named_seeds() -> Option<Vec<u64>> {
+    let text = std::env::var("TORUS_SM_DISASTERS").ok()?;
     let number = |text: &str| text.parse::<u64>().expect("TORUS_SM_DISASTERS is N or N..M");
-    match text.split_once("..") {
+    Some(match text.split_once("..") {
         Some((first, end)) => (number(first)..number(end)).collect(),
         None => vec![number(&text)],
-    }
+    })
 }
 
 fn describe(scenario: &Scenario, failure: &str) -> String {
@@ -285,7 +293,7 @@ fn show_log() {
 /// Routes lead around damage that the rules of torus-2QoS exclude, in a quarter of these scenarios at least.
 #[test]
 fn damaged_tori_survive_disasters() {
-    if std::env::var_os("TORUS_SM_DISASTERS").is_some() {
+    if named_seeds().is_some() {
         return;
     }
     record_panics();
@@ -305,7 +313,7 @@ fn damaged_tori_survive_disasters() {
 
 #[test]
 fn virtual_ports_survive_disasters() {
-    if std::env::var_os("TORUS_SM_DISASTERS").is_some() {
+    if named_seeds().is_some() {
         return;
     }
     record_panics();
@@ -318,24 +326,43 @@ fn virtual_ports_survive_disasters() {
     assert_eq!(outcomes.iter().flatten().count(), 0, "some of {count} seeds failed");
 }
 
-#[test]
-fn the_daemon_survives_disasters() {
+/// Runs seeds one after the other, so that a panic belongs to one of them.
+fn all_survive(seeds: &[u64]) {
     record_panics();
-    show_log();
-    let seeds = seeds();
-    let count = seeds.len();
     let shorten = seeds.len() == 1;
-    let one = |index: usize| {
-        let failure = survive(seeds[index], shorten);
-        failure.iter().for_each(|failure| eprintln!("{failure}"));
-        failure
-    };
-    // A process of scripts/disasters uses one processor, so that a panic belongs to one seed.
-    let outcomes: Vec<_> = match std::env::var_os("TORUS_SM_DISASTERS") {
-        Some(_) => (0..count).map(one).collect(),
-        None => testkit::in_parallel(count, one),
-    };
-    let failed = outcomes.iter().flatten().count();
+    let mut failed = 0;
+    for failure in seeds.iter().filter_map(|&seed| survive(seed, shorten)) {
+        eprintln!("{failure}");
+        failed += 1;
+    }
+    let count = seeds.len();
     println!("{} of {count} seeds passed", count - failed);
     assert_eq!(failed, 0, "{failed} of {count} seeds failed");
+}
+
+fn share_survives(number: usize) {
+    if named_seeds().is_none() {
+        all_survive(&share(number));
+    }
+}
+
+#[test]
+fn the_daemon_survives_disasters() {
+    show_log();
+    all_survive(&named_seeds().unwrap_or_else(|| share(0)));
+}
+
+#[test]
+fn the_daemon_survives_disasters_of_the_second_share() {
+    share_survives(1);
+}
+
+#[test]
+fn the_daemon_survives_disasters_of_the_third_share() {
+    share_survives(2);
+}
+
+#[test]
+fn the_daemon_survives_disasters_of_the_fourth_share() {
+    share_survives(3);
 }

@@ -5,6 +5,7 @@
 //!
 //! TORUS_SM_SEED=N runs one seed; TORUS_SM_LOG=1 shows the daemon's log.
 
+use crate::dice::Dice;
 use std::time::Duration;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
@@ -18,24 +19,6 @@ use torus_sm::wire::attr::{NodeKind, SmState};
 const SEEDS: u64 = 200;
 /// Time limit for recovery: a few sweep intervals, and retries.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)) % limit
-    }
-
-    fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
-        &among[self.below(among.len() as u64) as usize]
-    }
-}
 
 /// The faults of a seed.
 #[derive(Debug)]
@@ -55,8 +38,8 @@ fn cluster(shape: &str, seed: u64) -> SimCluster {
 }
 
 fn draw(seed: u64) -> (SimCluster, Adversity) {
-    let mut dice = Dice(seed);
-    let shape = *dice.pick(&["4x3x1", "3x3x2", "5x3x1", "3x3x3", "6x5x1"]);
+    let mut dice = Dice::new(seed);
+    let shape = dice.pick(&["4x3x1", "3x3x2", "5x3x1", "3x3x3", "6x5x1"]);
     let cluster = cluster(shape, seed);
     let nodes = &cluster.topology.nodes;
     // If the switch next to the daemon were silent, the daemon would reach no other node.
@@ -71,7 +54,7 @@ fn draw(seed: u64) -> (SimCluster, Adversity) {
         cables.iter().filter(|cable| cable.iter().all(|end| is_switch(end.0))).collect();
     let adversity = Adversity {
         shape,
-        silent: *dice.pick(&switches),
+        silent: dice.pick(&switches),
         flapping: dice.pick(&between)[dice.below(2) as usize],
         period: Duration::from_millis(5 + dice.below(3000)),
         // An even number: in the end the link is up.
@@ -163,29 +146,18 @@ fn run(seed: u64) -> Result<Duration, String> {
     runtime.block_on(survive(seed))
 }
 
-#[test]
-fn the_daemon_recovers_from_the_faults_of_random_seeds() {
-    let one = std::env::var("TORUS_SM_SEED").ok();
-    let seeds = match one.map(|text| text.parse::<u64>().expect("TORUS_SM_SEED is a number")) {
-        Some(seed) => vec![seed],
-        None => (0..SEEDS).collect(),
+/// The seeds are divided among so many tests, which run beside others.
+const SHARES: usize = 3;
+
+/// Runs the seed that TORUS_SM_SEED names, or a share of all.
+fn run_share(share: usize) {
+    let named = std::env::var("TORUS_SM_SEED").ok();
+    let seeds = match named.map(|text| text.parse::<u64>().expect("TORUS_SM_SEED is a number")) {
+        Some(seed) if share == 0 => vec![seed],
+        Some(_) => return,
+        None => (0..SEEDS).skip(share).step_by(SHARES).collect(),
     };
-    let threads = 2;
-    let share = |thread: u64| {
-        let own = seeds.iter().filter(move |&&seed| seed % threads == thread);
-        own.map(|&seed| run(seed)).collect::<Vec<_>>()
-    };
-    let outcomes: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn({
-                    let share = &share;
-                    move || share(thread)
-                })
-            })
-            .collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
-    });
+    let outcomes: Vec<_> = seeds.iter().map(|&seed| run(seed)).collect();
     let failures: Vec<&String> =
         outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
     for failure in &failures {
@@ -194,6 +166,21 @@ fn the_daemon_recovers_from_the_faults_of_random_seeds() {
     let slowest = outcomes.iter().flatten().max();
     println!("{} seeds, the slowest recovery took {slowest:?}", outcomes.len());
     assert!(failures.is_empty(), "{} of {} seeds failed", failures.len(), outcomes.len());
+}
+
+#[test]
+fn the_daemon_recovers_from_the_faults_of_random_seeds() {
+    run_share(0);
+}
+
+#[test]
+fn the_daemon_recovers_from_the_faults_of_other_random_seeds() {
+    run_share(1);
+}
+
+#[test]
+fn the_daemon_recovers_from_the_faults_of_further_random_seeds() {
+    run_share(2);
 }
 
 /// Console commands while MADs are in motion, and the commands that repair lasting faults.
@@ -209,7 +196,7 @@ impl FaultScript {
         let nodes = &cluster.topology.nodes;
         let end = |&(node, num): &(usize, PortNum)| format!("{}[{num}]", nodes[node].guid);
         let cables = cluster.topology.cables.iter().map(|cable| [end(&cable[0]), end(&cable[1])]);
-        let dice = Dice(seed);
+        let dice = Dice::new(seed);
         let undo = Vec::new();
         let names = nodes.iter().map(|node| node.guid.to_string()).collect();
         Self { dice, cables: cables.collect(), nodes: names, undo }
@@ -218,8 +205,8 @@ impl FaultScript {
     fn line(&mut self) -> String {
         let cable = self.dice.below(self.cables.len() as u64) as usize;
         let port = self.cables[cable][self.dice.below(2) as usize].clone();
-        let other = self.dice.pick(&self.cables)[0].clone();
-        let node = self.dice.pick(&self.nodes).clone();
+        let [other, _] = self.dice.pick(&self.cables);
+        let node = self.dice.pick(&self.nodes);
         let few = self.dice.below(10);
         let ms = self.dice.below(400);
         match self.dice.below(26) {

@@ -2,8 +2,9 @@
 //! compared with the fabric as it is, not with what the subnet manager believes.
 
 use super::members::Member;
-use super::scenario::{Dice, Scenario};
+use super::scenario::Scenario;
 use super::vports;
+use crate::dice::Dice;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //! `torus_repair`. The damage stays from burst to burst, apart from parts that return; MADs are lost,
 //! switches restart and files are read again meanwhile.
 
-use super::scenario::{Burst, Dice, Scenario};
+use super::scenario::{Burst, Scenario};
+use crate::dice::Dice;
 use std::time::Duration;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, PortNum};

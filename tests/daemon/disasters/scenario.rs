@@ -1,6 +1,7 @@
 //! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
 
 use super::{damage, disk, vports};
+use crate::dice::Dice;
 use std::time::Duration;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
@@ -20,28 +21,6 @@ const LIES: [&str; 3] = ["ignore-sets", "garbage", "numports"];
 
 /// Seeds from this one on are those of [`damage`].
 pub(super) const FIRST_DAMAGE_SEED: u64 = 1_000_000;
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)) % limit
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, among: &[T]) -> T {
-        among[self.below(among.len() as u64) as usize]
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {

@@ -1,7 +1,8 @@
 //! Scenarios of virtual ports: hosts with up to 64 of them, which come, go, migrate, and gain and lose
 //! LIDs of their own, while hosts and switches restart, cables are cut and MADs are lost.
 
-use super::scenario::{Burst, Dice, Scenario};
+use super::scenario::{Burst, Scenario};
+use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use testkit::SimCluster;
