@@ -77,10 +77,11 @@ pub fn bring_up(subnet: &Subnet) -> String {
     );
     let _ = writeln!(
         text,
-        "routing:   {}, {} (highest LID {}), longest path {}",
+        "routing:   {}, {} (highest LID {}), longest path {}{}",
         plan.routing.engine,
         counted(plan.lids.iter().count(), "LID", "LIDs"),
         plan.lids.max(),
+        summary.bound(),
         counted(summary.longest_path as usize, "switch", "switches"),
     );
     let _ = writeln!(text, "multicast: {}", counted(groups.len(), "group", "groups"));
@@ -97,8 +98,9 @@ pub fn bring_up(subnet: &Subnet) -> String {
     };
     let _ = writeln!(
         text,
-        "verified:  {} {reached}, {loops} in {} channel dependencies",
+        "verified:  {} {reached}, {loops} in {}{} channel dependencies",
         counted(summary.lids, "LID", "LIDs"),
+        summary.bound(),
         summary.dependencies,
     );
     if let Some((port, lids)) = worst_link(fabric, &link_loads(fabric, plan)) {

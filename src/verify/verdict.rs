@@ -122,6 +122,17 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// True if [`Self::longest_path`] and [`Self::dependencies`] are upper bounds, because only the differences
+    /// from another plan were checked.
+    pub fn has_upper_bounds(&self) -> bool {
+        matches!(self.extent, Extent::Incremental | Extent::FaultFree)
+    }
+
+    /// What stands before numbers that may be upper bounds.
+    pub fn bound(&self) -> &'static str {
+        if self.has_upper_bounds() { "at most " } else { "" }
+    }
+
     /// True if routes are better than others by loops of hosts' traffic and hosts without routes:
     /// better in one respect and not worse in any.
     pub(super) fn is_better_than(&self, other: &Self) -> bool {

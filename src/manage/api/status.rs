@@ -172,6 +172,9 @@ struct Verification {
     longest_path: u32,
     /// Channel dependencies that were examined.
     dependencies: usize,
+    /// The longest path and the dependencies are upper bounds: only the differences from another plan were
+    /// checked.
+    has_upper_bounds: bool,
     /// A credit loop that does not reject the plan; null if there is none.
     credit_loop: Option<String>,
     /// End ports without routes.
@@ -418,6 +421,7 @@ fn verification(subnet: &Subnet) -> Verification {
         unrouted_with_switches: summary.unrouted.with_switches,
         longest_path: summary.longest_path,
         dependencies: summary.dependencies,
+        has_upper_bounds: summary.has_upper_bounds(),
         credit_loop: summary.cycle.as_ref().map(ToString::to_string),
         left_out: summary.left_out.len(),
         failed_sets: subnet.failed_sets,

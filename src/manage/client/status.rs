@@ -200,9 +200,10 @@ fn put_routing(out: &mut String, status: &Value) {
         Some(pairs) => format!("routed, but {pairs} without a route"),
         None => "reachable".to_owned(),
     };
+    let bound = if verified["has_upper_bounds"] == true { "at most " } else { "" };
     put!(
         out,
-        "  verified    {} {reached}, longest path {}, {cycle} in {}",
+        "  verified    {} {reached}, longest path {bound}{}, {cycle} in {bound}{}",
         count_of(&verified["lids"], "LID", "LIDs"),
         count_of(&verified["longest_path"], "switch", "switches"),
         count_of(&verified["dependencies"], "dependency", "dependencies")
@@ -394,7 +395,7 @@ mod tests {
         }
         for text in [
             "2 SM events, 2 SA requests queued",
-            "2 LIDs reachable, longest path 2 switches, no credit loop in 2 dependencies",
+            "2 LIDs reachable, longest path at most 2 switches, no credit loop in at most 2 dependencies",
             "2 Sets not acknowledged",
             "2 devices do not answer",
         ] {
@@ -428,6 +429,7 @@ mod tests {
             "queues": { "sm_events": count, "sa_requests": count },
             "verification": {
                 "lids": count, "longest_path": count, "dependencies": count, "failed_sets": count,
+                "has_upper_bounds": count > 1,
             },
             "unresponsive": { "alarm": true, "devices": vec![Value::Null; count] },
         })

@@ -126,8 +126,8 @@ impl LinkStudy {
                 counted(hosts, "pair of hosts has", "pairs of hosts have")
             ));
         }
-        let longest = summary.longest_path as usize;
-        parts.push(format!("longest path {}", counted(longest, "switch", "switches")));
+        let longest = counted(summary.longest_path as usize, "switch", "switches");
+        parts.push(format!("longest path {}{longest}", summary.bound()));
         let before = worst_link(whole, &link_loads(whole, in_force)).map(|(_, lids)| lids);
         let after = worst_link(left, &link_loads(left, plan)).map(|(_, lids)| lids);
         if let (Some(before), Some(after)) = (before, after) {
