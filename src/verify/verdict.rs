@@ -128,7 +128,7 @@ impl Summary {
         matches!(self.extent, Extent::Incremental | Extent::FaultFree)
     }
 
-    /// What stands before numbers that may be upper bounds.
+    /// The words before a number that may be an upper bound: "at most ", or none.
     pub fn bound(&self) -> &'static str {
         if self.has_upper_bounds() { "at most " } else { "" }
     }

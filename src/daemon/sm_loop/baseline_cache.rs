@@ -27,12 +27,12 @@ const QUIET: Duration = Duration::from_secs(3);
 /// A carried baseline, made when it is first needed; `None` if that failed.
 type Carried<T> = LazyLock<Option<Arc<T>>, Box<dyn FnOnce() -> Option<Arc<T>> + Send>>;
 
-/// What computes the baseline of a plan.
+/// Computes the baseline of a plan.
 pub trait Computation<T>: Send + Sync + 'static {
-    /// True if the computed baseline of an earlier plan is valid for this one, too.
+    /// True if the computed baseline of an earlier plan is valid for this plan, too.
     fn is_still_valid(&self, earlier: &T) -> bool;
 
-    /// Computes the baseline in full. `last` is the best one that is known. `None` if there is none.
+    /// Computes the baseline in full; `last` is the best one that is known. `None` if the plan has no baseline.
     fn compute(&self, last: Option<&T>) -> Option<T>;
 }
 

@@ -133,7 +133,7 @@ async fn a_baseline_that_is_still_valid_is_kept_at_once() {
     assert_eq!(baselines.latest().await.as_deref(), Some(&"computed 1"));
 }
 
-/// What is computed for a plan takes memory that the next plans need.
+/// A computed baseline takes memory that the next plans need.
 #[tokio::test(start_paused = true)]
 async fn the_baseline_of_an_earlier_plan_is_freed_when_the_next_one_is_carried() {
     let mut baselines = TestBaselines::default();
