@@ -3,7 +3,7 @@
 //! After a plan has passed verification, its intermediate results become a *carried* baseline. That
 //! takes tens of milliseconds in a large fabric, and starts when the plan is programmed, which needs
 //! the cores before; the baseline may over-approximate dependencies.
-//! Once the devices hold the plan and nothing has changed for a while ([`QUIET`]), or when it is waited
+//! Once the devices hold the plan and nothing has changed for a while ([`QUIET_FACTOR`]), or when it is waited
 //! for, a baseline is *computed* in full from the acknowledged fabric, which may take a second, and
 //! replaces the carried one when complete. If the fabric changes before, the next plan uses the carried
 //! baseline.
@@ -20,9 +20,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// Time without a new plan after which the baseline of the last one is computed. In a series of changes,
-/// each would be outdated when complete, and would take time and memory beside the next plan.
-const QUIET: Duration = Duration::from_secs(3);
+/// The baseline of a plan is computed when there is no new plan for so many times the duration of the last
+/// computation. In a series of changes, each would be outdated when complete, and would take time and memory
+/// beside the next plan.
+const QUIET_FACTOR: u32 = 3;
+
+/// At most so long.
+const MAX_QUIET: Duration = Duration::from_secs(3);
 
 /// A carried baseline, made when it is first needed; `None` if that failed.
 type Carried<T> = LazyLock<Option<Arc<T>>, Box<dyn FnOnce() -> Option<Arc<T>> + Send>>;
@@ -43,7 +47,7 @@ pub struct BaselineCache<T> {
     computing: Option<Computing>,
     /// Number of computations that were requested.
     requested: u64,
-    /// Computations up to this number do not wait for [`QUIET`]: they are waited for, or a later one was
+    /// Computations up to this number do not wait until the fabric is quiet: they are waited for, or a later one was
     /// requested.
     urgent: watch::Sender<u64>,
 }
@@ -62,6 +66,8 @@ struct HeldPlan<T> {
     computed: Option<Computed<T>>,
     /// The computation requested last, until it starts: of others that wait, nothing is kept.
     pending: Option<PendingComputation<T>>,
+    /// Duration of the last computation.
+    duration: Duration,
 }
 
 /// A computation that has not started.
@@ -82,7 +88,8 @@ struct Computed<T> {
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
-        let held = HeldPlan { plan: 0, carried: None, computed: None, pending: None };
+        let duration = Duration::ZERO;
+        let held = HeldPlan { plan: 0, carried: None, computed: None, pending: None, duration };
         let urgent = watch::Sender::new(0);
         Self { held: Arc::new(Mutex::new(held)), computing: None, requested: 0, urgent }
     }
@@ -132,26 +139,14 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
             held.pending.replace(PendingComputation { number, plan, work: Arc::new(work) });
         drop(held);
         free(skipped);
-        let mut urgent = self.urgent.subscribe();
-        let quiet = Instant::now() + QUIET;
+        let urgent = self.urgent.subscribe();
+        let requested = Instant::now();
         let held = self.held.clone();
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 drop(before.task.await);
             }
-            drop(made(&held).await);
-            drop(
-                spawn_preparation({
-                    let held = held.clone();
-                    move || keep_earlier(&held, number)
-                })
-                .await,
-            );
-            if lock(&held).work(number).is_none() {
-                return;
-            }
-            drop(timeout_at(quiet, urgent.wait_for(|&urgent| urgent >= number)).await);
-            drop(spawn_idle(move || compute(&held, number)).await);
+            compute_when_quiet(held, number, requested, urgent).await;
         });
         self.computing = Some(Computing { plan, task });
     }
@@ -217,6 +212,11 @@ impl<T> HeldPlan<T> {
         self.carried.as_ref().and_then(|carried| LazyLock::force(carried).clone())
     }
 
+    /// The time without a new plan after which the baseline is computed.
+    fn quiet(&self) -> Duration {
+        MAX_QUIET.min(self.duration * QUIET_FACTOR)
+    }
+
     /// The work of the pending computation with this number; `None` if it is not needed any more.
     fn work(&self, number: u64) -> Option<Arc<dyn Computation<T>>> {
         let pending = self.pending.as_ref()?;
@@ -264,20 +264,44 @@ fn keep_earlier<T: 'static>(held: &Mutex<HeldPlan<T>>, number: u64) {
     drop((unneeded, work));
 }
 
-/// Computes the baseline of the pending computation `number`.
-fn compute<T: 'static>(held: &Mutex<HeldPlan<T>>, number: u64) {
+/// Computes the baseline of the computation `number` if it is needed. `urgent`: see [`BaselineCache::urgent`].
+async fn compute_when_quiet<T: Send + Sync + 'static>(
+    held: Arc<Mutex<HeldPlan<T>>>,
+    number: u64,
+    requested: Instant,
+    mut urgent: watch::Receiver<u64>,
+) {
+    drop(made(&held).await);
+    let checked = held.clone();
+    drop(spawn_preparation(move || keep_earlier(&checked, number)).await);
+    if lock(&held).work(number).is_none() {
+        return;
+    }
+    let quiet = requested + lock(&held).quiet();
+    drop(timeout_at(quiet, urgent.wait_for(|&urgent| urgent >= number)).await);
+    let start = Instant::now();
+    let computed = held.clone();
+    let is_done = spawn_idle(move || compute(&computed, number)).await;
+    if is_done.is_ok_and(|is_done| is_done) {
+        lock(&held).duration = start.elapsed();
+    }
+}
+
+/// Computes the baseline of the pending computation `number`. False if it is not needed any more.
+fn compute<T: 'static>(held: &Mutex<HeldPlan<T>>, number: u64) -> bool {
     let mut now = lock(held);
-    let Some(work) = now.work(number) else { return };
+    let Some(work) = now.work(number) else { return false };
     now.pending = None;
     let plan = now.plan;
     let last = now.of_plan().or_else(|| now.made()).or_else(|| now.of_earlier_plan());
     drop(now);
-    let Some(computed) = work.compute(last.as_deref()) else { return };
+    let Some(computed) = work.compute(last.as_deref()) else { return true };
     drop((work, last));
     let mut now = lock(held);
     let unneeded = now.keep(plan, Arc::new(computed));
     drop(now);
     drop(unneeded);
+    true
 }
 
 /// Frees something of a large fabric, which takes a while, on another thread.
