@@ -17,6 +17,7 @@
 //! | [`snapshot`] | published subnets for tests of the responder |
 //! | [`planning`] | plans by the real engines for fabrics that exist as topologies only |
 //! | [`fabrics`] | random fat trees, meshes, tori, hypercubes, dragonflies and irregular fabrics |
+//! | [`dice`] | pseudo-random numbers from a seed |
 //! | [`dimension_order`] | plans by a simple reference engine |
 //! | [`torus`] | random and damaged tori with their configuration, routed by torus-2QoS |
 //! | [`transition`] | switch tables that change Set by Set, and the fate of packets meanwhile |
@@ -25,6 +26,7 @@
 
 pub mod cluster;
 pub mod console;
+pub mod dice;
 pub mod dimension_order;
 pub mod dumps;
 pub mod fabrics;

@@ -17,7 +17,6 @@ mod scenario;
 mod succession;
 mod vports;
 
-use crate::dice::Dice;
 use crate::own_failures::INJECTED;
 use checks::{Memories, check};
 use disk::CacheDisk;
@@ -27,6 +26,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
+use testkit::dice::Dice;
 use testkit::{SimCluster, Sm};
 use tokio::time::{Instant, sleep};
 use torus_sm::daemon::messages::SmEvent;
@@ -236,7 +236,7 @@ fn shortened(scenario: &Scenario) -> Scenario {
     if run(&shortest).is_err() { shortest } else { scenario.clone() }
 }
 
-/// The seeds of a usual run are divided among so many tests, which run beside others.
+/// Number of tests that share the seeds of a usual run.
 const SHARES: usize = 4;
 
 /// The seeds of a usual run that one of its tests has.

@@ -5,8 +5,8 @@
 //!
 //! TORUS_SM_SEED=N runs one seed; TORUS_SM_LOG=1 shows the daemon's log.
 
-use crate::dice::Dice;
 use std::time::Duration;
+use testkit::dice::Dice;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
@@ -146,7 +146,7 @@ fn run(seed: u64) -> Result<Duration, String> {
     runtime.block_on(survive(seed))
 }
 
-/// The seeds are divided among so many tests, which run beside others.
+/// Number of tests that share the seeds.
 const SHARES: usize = 3;
 
 /// Runs the seed that TORUS_SM_SEED names, or a share of all.

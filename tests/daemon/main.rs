@@ -4,7 +4,6 @@ mod activity;
 mod adaptive;
 mod congestion;
 mod core_dumps;
-mod dice;
 mod disasters;
 mod fault_injection;
 mod foreign_sets;

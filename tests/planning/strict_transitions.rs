@@ -2,8 +2,9 @@
 //! of the old plan's before packets drain and of the new plan's afterwards, and the new plan's in the
 //! end.
 
+use testkit::dice::Dice;
 use testkit::seeds;
-use testkit::transition::draw::{Dice, scene};
+use testkit::transition::draw::scene;
 use testkit::transition::mixture::held;
 use testkit::transition::{Devices, Scene};
 use torus_sm::apply::transition::{Steps, TransitionStep};
@@ -37,7 +38,7 @@ fn transit(scene: &Scene, steps: &Steps, dice: &mut Dice) -> Vec<String> {
         if ready.is_empty() {
             break;
         }
-        let index = ready[dice.below(ready.len())];
+        let index = ready[dice.index(ready.len())];
         done[index] = true;
         devices.carry_out(all[index]);
         let (holder, name) = if done[drain] { (new, "new") } else { (old, "old") };
@@ -58,7 +59,7 @@ fn transit(scene: &Scene, steps: &Steps, dice: &mut Dice) -> Vec<String> {
 fn old_and_new_entries_are_never_mixed() {
     let mut removed = 0;
     for seed in seeds(SEEDS, 0..300) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let scene = scene(&mut dice);
         let steps = scene.strict_steps();
         removed += steps.removed_entries();
@@ -74,7 +75,7 @@ fn old_and_new_entries_are_never_mixed() {
 #[test]
 fn the_usual_order_mixes_entries() {
     let mixes = |seed: &u64| {
-        let scene = scene(&mut Dice(*seed));
+        let scene = scene(&mut Dice::new(*seed));
         let old = held(&scene);
         let new = Devices::planned(&scene);
         let mut devices = Devices::new(&scene);

@@ -6,7 +6,8 @@
 use crate::watched_port::{ConnectivityWatch, WatchedPort};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use testkit::transition::draw::{Dice, scene};
+use testkit::dice::Dice;
+use testkit::transition::draw::scene;
 use testkit::transition::mixture::{has_cycle, waits};
 use testkit::transition::torus::{Missing, Torus};
 use testkit::transition::{Scene, transit};
@@ -22,7 +23,7 @@ const SEEDS: &str = "TORUS_SM_TRANSITIONS";
 
 /// Applies the changes of a seed in three of the allowed orders.
 fn check_orders(seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let scene = scene(&mut dice);
     let steps = scene.steps();
     for _ in 0..3 {
@@ -55,7 +56,7 @@ proptest! {
 
     #[test]
     fn transition_dependencies_equal_those_of_packets(seed in any::<u64>()) {
-        let scene = scene(&mut Dice(seed));
+        let scene = scene(&mut Dice::new(seed));
         let steps = scene.steps();
         let found = coexistence(&scene, &steps, false);
         let waits = waits(&scene, &steps);
@@ -70,7 +71,7 @@ fn without_the_order_packets_circle_and_are_lost() {
     let mut losses = 0;
     let mut copies = 0;
     for seed in 0..40 {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let scene = scene(&mut dice);
         let faults = transit(&scene, &scene.steps(), false, &mut dice);
         circles += usize::from(faults.iter().any(|fault| fault.ends_with("Circles")));
@@ -83,7 +84,7 @@ fn without_the_order_packets_circle_and_are_lost() {
 
 /// Failures and repairs of a torus, one after the other; the number of transitions.
 fn run_events(torus: &Torus, seed: u64, events: usize) -> usize {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let switches = torus.switches();
     let trunks = torus.trunks();
     let mut before = Missing::default();
@@ -91,9 +92,9 @@ fn run_events(torus: &Torus, seed: u64, events: usize) -> usize {
     for _ in 0..events {
         let mut after = before.clone();
         let (set, number) = if dice.one_in(4) {
-            (&mut after.nodes, switches[dice.below(switches.len())])
+            (&mut after.nodes, switches[dice.index(switches.len())])
         } else {
-            (&mut after.cables, trunks[dice.below(trunks.len())])
+            (&mut after.cables, trunks[dice.index(trunks.len())])
         };
         if !set.remove(&number) {
             set.insert(number);

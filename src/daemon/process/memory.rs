@@ -59,7 +59,7 @@ pub async fn return_unused() {
 /// The memory of the allocator, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct HeapUse {
-    /// Resident, without mapped files.
+    /// As [`resident`] returns it: what is not the allocator's stays the same.
     resident: u64,
     /// Allocated by the program.
     used: u64,
@@ -87,17 +87,18 @@ impl LeastUnused {
         heap.unused() >= self.0 + MIN_UNUSED.max(heap.used / UNUSED_SHARE)
     }
 
-    /// Memory was returned.
+    /// Memory was returned, and so much is left.
     fn trimmed(&mut self, left: HeapUse) {
         self.0 = left.unused();
     }
 }
 
-/// Resident memory of this process without mapped files, in bytes (proc_pid_status(5)); `None` if the kernel
-/// does not tell.
+/// Resident memory of this process in bytes (proc_pid_status(5)), without mapped files from Linux 4.5 on; `None`
+/// if the kernel does not tell.
 pub fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let mut fields = ["RssAnon:", "VmRSS:"].into_iter();
+    let line = fields.find_map(|field| text.lines().find_map(|line| line.strip_prefix(field)))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib << 10)
 }

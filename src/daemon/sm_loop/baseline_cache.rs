@@ -20,12 +20,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// The baseline of a plan is computed when there is no new plan for so many times the duration of the last
-/// computation. In a series of changes, each would be outdated when complete, and would take time and memory
-/// beside the next plan.
+/// The baseline of a plan is computed when no other plan has followed it for this multiple of the duration of
+/// the last computation. In a series of changes, each baseline would be outdated when complete, and would take
+/// time and memory beside the next plan.
 const QUIET_FACTOR: u32 = 3;
 
-/// At most so long.
+/// Upper limit of that time.
 const MAX_QUIET: Duration = Duration::from_secs(3);
 
 /// A carried baseline, made when it is first needed; `None` if that failed.

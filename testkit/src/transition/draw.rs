@@ -1,6 +1,7 @@
 //! Random fabrics, failures and routes from a seed.
 
 use super::Scene;
+use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use torus_sm::fabric::synthetic::SyntheticView;
@@ -12,25 +13,6 @@ use torus_sm::plan::port_targets::PortTargets;
 use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::wire::attr::{NodeKind, PortState, SwitchInfo};
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-pub struct Dice(pub u64);
-
-impl Dice {
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((word ^ (word >> 31)) % limit as u64) as usize
-    }
-
-    /// True with a probability of one in `odds`.
-    pub fn one_in(&mut self, odds: usize) -> bool {
-        self.below(odds) == 0
-    }
-}
 
 /// A policy that gives every path SL 0.
 pub struct Plain;
@@ -62,23 +44,23 @@ fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
 
 /// A connected graph of switches with hosts; the first node is a host.
 fn topology(dice: &mut Dice) -> Topology {
-    let switches = 3 + dice.below(6);
+    let switches = 3 + dice.index(6);
     let mut ports = NextPorts::new(switches);
     let mut topology = Topology::default();
     let mut cables = Vec::new();
     for at in 1..switches {
-        cables.push([ports.take(at), ports.take(dice.below(at))]);
+        cables.push([ports.take(at), ports.take(dice.index(at))]);
     }
-    for _ in 0..2 + dice.below(2 * switches) {
-        let a = dice.below(switches);
-        let b = dice.below(switches);
+    for _ in 0..2 + dice.index(2 * switches) {
+        let a = dice.index(switches);
+        let b = dice.index(switches);
         if a != b {
             cables.push([ports.take(a), ports.take(b)]);
         }
     }
-    let hosts = 2 + dice.below(6);
+    let hosts = 2 + dice.index(6);
     for host in 0..hosts {
-        cables.push([ports.take(dice.below(switches)), (switches + host, PortNum(1))]);
+        cables.push([ports.take(dice.index(switches)), (switches + host, PortNum(1))]);
     }
     topology.cables = cables
         .into_iter()
@@ -157,7 +139,7 @@ fn tree(
         if choice.is_empty() {
             return ways;
         }
-        let (switch, num) = choice[dice.below(choice.len())];
+        let (switch, num) = choice[dice.index(choice.len())];
         ways[switch.index()] = Some(num);
         is_in[switch.index()] = true;
     }
@@ -266,7 +248,7 @@ fn picture(topology: &Topology) -> Fabric {
 fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
     let mut free: Vec<u16> = (1..170).collect();
     let nodes = topology.nodes.iter();
-    nodes.map(|node| (guid(node), Lid(free.swap_remove(dice.below(free.len()))))).collect()
+    nodes.map(|node| (guid(node), Lid(free.swap_remove(dice.index(free.len()))))).collect()
 }
 
 fn guid(node: &TopologyNode) -> Guid {
@@ -280,7 +262,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
     let count = whole.cables.len();
     // Fate of a link: 1: absent before, 2: absent now, else present in both snapshots.
     let fates: Vec<usize> = (0..count)
-        .map(|cable| if is_trunk(&whole.nodes, &whole.cables[cable]) { dice.below(8) } else { 0 })
+        .map(|cable| if is_trunk(&whole.nodes, &whole.cables[cable]) { dice.index(8) } else { 0 })
         .collect();
     let mut before = picture(&without(&whole, &fates, 1));
     let lids = draw_lids(&whole, dice);
@@ -288,12 +270,12 @@ pub fn scene(dice: &mut Dice) -> Scene {
     let mut new_lids = lids.clone();
     let hosts: Vec<Guid> = lids.keys().copied().filter(|guid| guid.0 > HOST).collect();
     for guid in &hosts {
-        match dice.below(12) {
+        match dice.index(12) {
             0 => drop(old_lids.remove(guid)),
             1 => drop(new_lids.remove(guid)),
             2 => {
                 // Two hosts exchange their LIDs.
-                let other = hosts[dice.below(hosts.len())];
+                let other = hosts[dice.index(hosts.len())];
                 let a = new_lids.get(guid).copied();
                 let b = new_lids.get(&other).copied();
                 if let (Some(a), Some(b)) = (a, b) {
@@ -364,7 +346,7 @@ fn remember(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
 
 /// Resets a switch to its power-on state; its links train again.
 fn reboot(fabric: &mut Fabric, dice: &mut Dice) {
-    let switch = SwitchId(dice.below(fabric.switches().len()) as u32);
+    let switch = SwitchId(dice.index(fabric.switches().len()) as u32);
     let node = fabric.switches()[switch.index()];
     let first = fabric.node(node).first_port;
     let slots = fabric.ports_of(node).len() as u32;

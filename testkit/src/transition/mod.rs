@@ -4,7 +4,7 @@ pub mod draw;
 pub mod mixture;
 pub mod torus;
 
-use draw::Dice;
+use crate::dice::Dice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use torus_sm::apply::Acknowledged;
@@ -377,7 +377,7 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
             watch.check(&devices, devices.lids(), "ports are ACTIVE", &mut faults);
             continue;
         }
-        let index = ready[dice.below(ready.len())];
+        let index = ready[dice.index(ready.len())];
         done[index] = true;
         let lids = devices.carry_out(&steps[index]);
         let what = format!("{:?}", steps[index].set);

@@ -4,11 +4,11 @@
 use super::members::Member;
 use super::scenario::Scenario;
 use super::vports;
-use crate::dice::Dice;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::dice::Dice;
 use testkit::multicast::MulticastTrees;
 use testkit::planning::PlanSetup;
 use testkit::sa_client::{Client, DEFAULT_PREFIX, path_query, with_tid};

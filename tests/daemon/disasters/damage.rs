@@ -3,8 +3,8 @@
 //! switches restart and files are read again meanwhile.
 
 use super::scenario::{Burst, Scenario};
-use crate::dice::Dice;
 use std::time::Duration;
+use testkit::dice::Dice;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;

@@ -1,9 +1,9 @@
 //! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
 
 use super::{damage, disk, vports};
-use crate::dice::Dice;
 use std::time::Duration;
 use testkit::SimCluster;
+use testkit::dice::Dice;
 use torus_sm::config::options::Options;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::PortNum;

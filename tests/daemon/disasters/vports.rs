@@ -2,10 +2,10 @@
 //! LIDs of their own, while hosts and switches restart, cables are cut and MADs are lost.
 
 use super::scenario::{Burst, Scenario};
-use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use testkit::SimCluster;
+use testkit::dice::Dice;
 use testkit::sa_client::DEFAULT_PREFIX;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum};
